@@ -21,6 +21,7 @@ class Person:
     """Says always to everything, and keeps what was granted in a real file."""
 
     scopes: tuple[Scope, ...] = SCOPES
+    gate = None
 
     def __init__(self, folder: Path, scope: Scope = "forever") -> None:
         self.workspace = folder / "w"

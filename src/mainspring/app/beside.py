@@ -1,4 +1,4 @@
-"""What goes on beside a session that is open: people are told what happens while nobody looks, and what is
+"""What goes on beside a session that is open: hooks, people are told what happens while nobody looks, what is
 too old is deleted. What tells people is loaded only where `[notify]` or `--notify` names somebody."""
 
 from __future__ import annotations
@@ -6,15 +6,23 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from mainspring.app.retention import retention_beside
-from mainspring.session.session import Session
+from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
+
+if TYPE_CHECKING:
+    from mainspring.app.hook_files import LoadedHooks
 
 
 @asynccontextmanager
-async def opened_beside(made: Session, config: Config | None) -> AsyncGenerator[Session]:
-    """Opens the session; without a `config` nothing goes on beside it."""
+async def opened_beside(
+    made: Session, config: Config | None, hooks: LoadedHooks | None
+) -> AsyncGenerator[Session]:
+    """Opens the session; without a `config` only its hooks go on beside it."""
+    if hooks:
+        hooks.around(runtime_of(made))
     async with _notices_beside(config, made.id) as notify, made as running, retention_beside(config):
         notify(running)
         yield running

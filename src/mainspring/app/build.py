@@ -179,7 +179,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             await each.close()
         raise
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
-    kept = opened_beside(made, config if sessions is None else None)
+    kept = opened_beside(made, config if sessions is None else None, extensions.hooks)
     children = agents_beside(agents, made, config, store, sandbox, origin, allow_home=allows_home)
     async with aclosing(compactor), extensions_beside(extensions, runtime), kept as running, children:
         yield running

@@ -21,7 +21,16 @@ from mainspring.approvals import Judgement, Policy, Proposed, why_asked
 from mainspring.approvals.answers import Requests
 from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.approvals.patterns import allows, words_of
-from mainspring.approvals.permit import Blocked, Permitted, Refused, Stopped, Wanted, edited_as, permit
+from mainspring.approvals.permit import (
+    Blocked,
+    Gate,
+    Permitted,
+    Refused,
+    Stopped,
+    Wanted,
+    edited_as,
+    permit,
+)
 from mainspring.approvals.questions import Approver, Questions
 from mainspring.approvals.wrappers import Word
 from mainspring.catalog import Sessions, reading, running
@@ -61,6 +70,7 @@ class Runner(msgspec.Struct, frozen=True, kw_only=True):
     approval_timeout_s: float | None = None
     on_output: OnOutput | None = None
     allows_home: bool = False
+    gate: Callable[[Recorder, Sandbox], Gate | None] = lambda _recorder, _sandbox: None
 
 
 class CommandRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +104,7 @@ async def run_command(recorder: Recorder, asked: CommandAsked, runner: Runner) -
         if isinstance(permitted, CommandEnded):
             ended = permitted
         else:
-            if permitted.is_edited:
+            if permitted.edited_by:
                 await recorder.record(permitted.action)
             await recorder.record(CommandStarted(reason=permitted.reason))
             ended = await _run(recorder, permitted.action, runner, sandbox)
@@ -149,7 +159,8 @@ async def _permit(
         return edited if isinstance(edited, str) else wanted(replace(asked, argv=edited.argv))
 
     replace = msgspec.structs.replace
-    outcome = await permit(_Asker(recorder, asked, runner), wanted(asked), edit=edit)
+    asker = _Asker(recorder, asked, runner, runner.gate(recorder, sandbox))
+    outcome = await permit(asker, wanted(asked), edit=edit)
     match outcome:
         case Permitted():
             return outcome
@@ -169,7 +180,8 @@ class _Edited(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Asker:
     """A command for which `permit` asks: its template is judged before the policy."""
 
-    def __init__(self, recorder: Recorder, asked: CommandAsked, runner: Runner) -> None:
+    def __init__(self, recorder: Recorder, asked: CommandAsked, runner: Runner, gate: Gate | None) -> None:
+        self.gate = gate
         self._recorder = recorder
         self._asked = asked
         self._runner = runner

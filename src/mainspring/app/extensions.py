@@ -1,5 +1,5 @@
-"""What a session has beside its own: tools of servers and of plugins, and plugins that are told what happens.
-What none of them needs is not loaded."""
+"""What a session has beside its own: tools of servers and of plugins, hooks, and plugins that are told what
+happens. What none of them needs is not loaded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mainspring.app.hooks import hooks_of
 from mainspring.app.plugins import UsedPlugins, load_plugins
 from mainspring.app.servers import servers_beside, servers_of
 from mainspring.app.toolset import ToolChoice
@@ -21,6 +22,7 @@ from mainspring.tools import Tool
 from mainspring.turns.runtime import Runtime
 
 if TYPE_CHECKING:
+    from mainspring.app.hook_files import LoadedHooks
     from mainspring.app.mcp_tools import SessionServers
     from mainspring.plugins import Subscriber
 
@@ -28,13 +30,17 @@ _LAST_S = 5.0
 
 
 class Extensions:
-    def __init__(self, servers: SessionServers | None, plugins: UsedPlugins) -> None:
+    def __init__(
+        self, servers: SessionServers | None, plugins: UsedPlugins, hooks: LoadedHooks | None
+    ) -> None:
         self.servers = servers
         self.plugins = plugins
+        self.hooks = hooks
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return (*self.plugins.warnings, *(self.servers.warnings if self.servers else ()))
+        parts = (self.plugins, self.servers, self.hooks)
+        return tuple(each for part in parts if part for each in part.warnings)
 
     def tools(self, window: int | None) -> list[Tool]:
         """What is shown in every request, in the same order for the same plugins and servers."""
@@ -47,7 +53,8 @@ class Extensions:
 def extensions_of(
     tools: Sequence[ToolChoice], engine: str, place: Path, mode: Mode, sandbox: Sandbox | str, config: Config
 ) -> Extensions:
-    return Extensions(servers_of(tools, engine, place, mode, sandbox, config), load_plugins(config))
+    servers = servers_of(tools, engine, place, mode, sandbox, config)
+    return Extensions(servers, load_plugins(config), hooks_of(place, config))
 
 
 @asynccontextmanager

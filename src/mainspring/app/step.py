@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mainspring.app.commands import Runner
 from mainspring.app.commands import run_command as take_command
+from mainspring.app.hooks import gate_of
 from mainspring.app.known import workspace_at
 from mainspring.app.policies import (
     DEFAULT_MODE,
@@ -70,6 +71,7 @@ async def run_command(
         approval_timeout_s=config.settings.approval_timeout_s,
         on_output=on_output,
         allows_home=allows_home,
+        gate=gate_of(place, chosen_mode, config),
     )
     recorder = await create_recorder(commands_of(config), config)
     try:

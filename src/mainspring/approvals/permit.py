@@ -25,8 +25,36 @@ from mainspring.secrets.vault import Vault
 _Action = TypeVar("_Action")
 
 
+class Vetted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a gate says to a call: nothing, ask a person in any case, no, or end the turn. `arguments` is what
+    is to be run instead, judged as if it had been wanted."""
+
+    answer: Literal["pass", "ask", "deny", "stop"] = "pass"
+    reason: str = ""
+    arguments: str | None = None
+
+
+class Gate(Protocol):
+    """What people put before calls besides the policy (hooks). It can only be stricter than the policy."""
+
+    def concerns(self, proposed: Proposed) -> bool:
+        """Whether it has anything to say to such a call."""
+        ...
+
+    async def vet_call(self, call: str, proposed: Proposed, arguments: str) -> Vetted:
+        """What it says before a call runs; `arguments` are those of the call, without secrets, as JSON."""
+        ...
+
+    async def vet_question(self, call: str, proposed: Proposed, arguments: str) -> Vetted:
+        """What it says before a person is asked about a call."""
+        ...
+
+
 class Asker(Protocol):
     """Who wants something: a turn, or a command without an agent."""
+
+    @property
+    def gate(self) -> Gate | None: ...
 
     @property
     def policy(self) -> Policy: ...
@@ -80,13 +108,14 @@ class Permitted(msgspec.Struct, Generic[_Action], frozen=True):
 
     action: _Action
     reason: str
-    is_edited: bool = False
+    edited_by: Literal["", "person", "hook"] = ""
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """`by` says what refused it: a rule, a person, the clock, a new message, or an edit that is unusable."""
+    """`by` says what refused it: a rule, a hook, a person, the clock, a new message, or an edit that is
+    unusable."""
 
-    by: Literal["rule", "person", "expired", "abandoned", "edit"]
+    by: Literal["rule", "hook", "person", "expired", "abandoned", "edit"]
     reason: str
     feedback: str = ""
 
@@ -98,9 +127,10 @@ class Blocked(msgspec.Struct, frozen=True):
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """A person refused it and wants the turn to end."""
+    """A person, or a hook, refused it and wants the turn to end."""
 
     feedback: str
+    is_by_hook: bool = False
 
 
 Edit = Callable[[str], Awaitable[Wanted[_Action] | str]]
@@ -115,11 +145,17 @@ async def permit(
     money: Money | None = None,
 ) -> Permitted[_Action] | Refused | Blocked | Stopped:
     """Without `edit` a person can only say yes or no to exactly this."""
-    verdict = await _judge(asker, wanted, money)
+    vetted = await _vetted(asker, wanted, edit)
+    if isinstance(vetted, Refused | Stopped):
+        return vetted
+    wanted = vetted.wanted
+    verdict = await _judge(asker, wanted, money, must_ask=vetted.must_ask)
     if verdict.answer == "deny":
         return Refused("rule", verdict.reason)
     if verdict.answer == "allow" and not wanted.question:
-        return Permitted(wanted.action, verdict.reason)
+        return Permitted(wanted.action, verdict.reason, vetted.edited_by)
+    if refused := await _vetted_question(asker, wanted):
+        return refused
     question = wanted.asked or _question(asker, wanted, verdict, is_editable=edit is not None)
     given = await asker.ask_person(question)
     if given is None:
@@ -129,16 +165,16 @@ async def permit(
     if given.decision != "allow":
         return _refused(given)
     if given.edited_arguments is not None and edit is not None:
-        return await _edited(asker, await edit(given.edited_arguments), money)
+        return await _edited(asker, await edit(given.edited_arguments), edit, money)
     if given.scope != "once":
         await asker.grant(*_grants(wanted.proposed, question, given))
     await _reserve(wanted, money)
-    return Permitted(wanted.action, "a person allowed it")
+    return Permitted(wanted.action, "a person allowed it", vetted.edited_by)
 
 
 def permit_unasked(asker: Asker, wanted: Wanted[_Action]) -> Permitted[_Action] | None:
-    """What may run at once; None where `permit` has to refuse it, ask somebody or set money aside."""
-    if wanted.question or wanted.is_priced:
+    """What may run at once; None where `permit` has to refuse it, ask somebody or the gate, or pay."""
+    if wanted.question or wanted.is_priced or (asker.gate and asker.gate.concerns(wanted.proposed)):
         return None
     verdict = asker.policy.judge(wanted.proposed)
     return Permitted(wanted.action, verdict.reason) if verdict.answer == "allow" else None
@@ -154,28 +190,96 @@ def edited_as(kind: type[_Action], arguments: str, vault: Vault) -> _Action | st
         return f"the edited arguments cannot be used: {error}"
 
 
+class _AsVetted(msgspec.Struct, Generic[_Action], frozen=True):
+    """What is wanted once the gate has spoken; with `must_ask` a person is asked in any case."""
+
+    wanted: Wanted[_Action]
+    must_ask: str = ""
+    edited_by: Literal["", "hook"] = ""
+
+
+async def _vetted(
+    asker: Asker, wanted: Wanted[_Action], edit: Edit[_Action] | None
+) -> _AsVetted[_Action] | Refused | Stopped:
+    """What the gate says, and what it changed; it is not asked about what a rule forbids anyway."""
+    if asker.gate is None or not asker.gate.concerns(wanted.proposed):
+        return _AsVetted(wanted)
+    if (verdict := asker.policy.judge(wanted.proposed)).answer == "deny":
+        return Refused("rule", verdict.reason)
+    said = await asker.gate.vet_call(wanted.call, wanted.proposed, _arguments(asker, wanted))
+    match said.answer:
+        case "deny":
+            return Refused("hook", said.reason)
+        case "stop":
+            return Stopped(said.reason, is_by_hook=True)
+        case "ask" | "pass":
+            must_ask = said.reason if said.answer == "ask" else ""
+    if said.arguments is None:
+        return _AsVetted(wanted, must_ask)
+    changed = await edit(said.arguments) if edit is not None else "it can only run as it is"
+    if isinstance(changed, str):
+        return Refused("hook", f"what a hook wants instead cannot be used: {changed}")
+    return _AsVetted(changed, must_ask, "hook")
+
+
+async def _vetted_question(asker: Asker, wanted: Wanted[_Action]) -> Refused | Stopped | None:
+    """What the gate says before a person is asked. A question on record has passed it, and one of the agent
+    itself is none of consent."""
+    if asker.gate is None or wanted.question or wanted.asked is not None:
+        return None
+    said = await asker.gate.vet_question(wanted.call, wanted.proposed, _arguments(asker, wanted))
+    match said.answer:
+        case "deny":
+            return Refused("hook", said.reason)
+        case "stop":
+            return Stopped(said.reason, is_by_hook=True)
+        case "ask" | "pass":
+            return None
+
+
 async def _edited(
-    asker: Asker, edited: Wanted[_Action] | str, money: Money | None
-) -> Permitted[_Action] | Refused:
+    asker: Asker, edited: Wanted[_Action] | str, edit: Edit[_Action], money: Money | None
+) -> Permitted[_Action] | Refused | Stopped:
     """What a person wants run instead; what it may not do is still refused."""
     if isinstance(edited, str):
         return Refused("edit", edited)
-    if asker.policy.judge(edited.proposed).answer == "deny":
+    vetted = await _vetted(asker, edited, edit)
+    if isinstance(vetted, Refused | Stopped):
+        return vetted
+    if asker.policy.judge(vetted.wanted.proposed).answer == "deny":
         return Refused("rule", "a rule forbids the edited call")
-    await _reserve(edited, money)
-    return Permitted(edited.action, "a person edited and allowed it", is_edited=True)
+    await _reserve(vetted.wanted, money)
+    by = vetted.edited_by or "person"
+    return Permitted(vetted.wanted.action, "a person edited and allowed it", by)
 
 
-async def _judge(asker: Asker, wanted: Wanted[_Action], money: Money | None) -> Judgement:
+async def _judge(
+    asker: Asker, wanted: Wanted[_Action], money: Money | None, *, must_ask: str = ""
+) -> Judgement:
     """What the policy says. The price of what it lets run is set aside before anything else is judged, so
     that two calls that fit alone do not overspend together."""
     if money is None or not wanted.is_priced:
-        return asker.policy.judge(wanted.proposed)
+        return _stricter(asker.policy.judge(wanted.proposed), must_ask)
     async with money.left(wanted.call) as allowance:
-        verdict = asker.policy.judge(msgspec.structs.replace(wanted.proposed, allowance=allowance))
+        judged = asker.policy.judge(msgspec.structs.replace(wanted.proposed, allowance=allowance))
+        verdict = _stricter(judged, must_ask)
         if verdict.answer == "allow" and not wanted.question:
             await _reserve(wanted, money)
     return verdict
+
+
+def _stricter(verdict: Judgement, must_ask: str) -> Judgement:
+    if not must_ask or verdict.answer != "allow":
+        return verdict
+    return Judgement(
+        answer="ask", reason=must_ask, rule="hook", blocked_by="rule", allowance=verdict.allowance
+    )
+
+
+def _arguments(asker: Asker, wanted: Wanted[_Action]) -> str:
+    """The arguments of a call as they may be shown."""
+    text = wanted.arguments or msgspec.json.encode(wanted.proposed.arguments).decode()
+    return redacted_arguments(text, asker.vault)
 
 
 async def _reserve(wanted: Wanted[_Action], money: Money | None) -> None:
@@ -186,8 +290,7 @@ async def _reserve(wanted: Wanted[_Action], money: Money | None) -> None:
 def _question(
     asker: Asker, wanted: Wanted[_Action], verdict: Judgement, *, is_editable: bool
 ) -> ApprovalAsked:
-    proposed, vault = wanted.proposed, asker.vault
-    text = redacted_arguments(wanted.arguments or msgspec.json.encode(proposed.arguments).decode(), vault)
+    proposed, vault, text = wanted.proposed, asker.vault, _arguments(asker, wanted)
     is_spending = wanted.is_priced or proposed.allowance is not None
     allowance = verdict.allowance if is_spending else None
     blocked_by: BlockedBy = "agent" if wanted.question else verdict.blocked_by

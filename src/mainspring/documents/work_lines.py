@@ -11,6 +11,8 @@ from mainspring.events import (
     RESUMED_SOURCE,
     ArtifactSaved,
     Event,
+    HookEnded,
+    HookStarted,
     NoteAdded,
     SuiteEnded,
     SuiteStarted,
@@ -48,10 +50,37 @@ def _artifact_saved(event: ArtifactSaved) -> str:
     return f"· saved {event.name} ({event.blob.size:,} bytes, {event.blob.sha256[:12]}){note}"
 
 
+def _hook_started(event: HookStarted) -> str:
+    about = f" {event.tool}" if event.tool else ""
+    return f"· hook {event.event}{about}: {event.command}"
+
+
+def _hook_ended(event: HookEnded) -> str:
+    verdict = "failed, so refused" if event.verdict == "failed" and event.is_refusing else event.verdict
+    why = f": {event.reason}" if event.reason else ""
+    message = f"\n  {event.message}" if event.message else ""
+    return f"  hook {verdict} after {event.duration_s:.2f} s{why}{message}"
+
+
 WORK_LINES: dict[type[Event], Callable[[Any], str]] = {
     NoteAdded: _note_added,
     ArtifactSaved: _artifact_saved,
     SuiteStarted: _suite_started,
     SuiteEnded: _suite_ended,
+    HookStarted: _hook_started,
+    HookEnded: _hook_ended,
 }
-WORK_SHORTENED: dict[type[Event], Callable[[Any], str]] = {NoteAdded: _note_shortened}
+
+
+def _hook_shortened(event: HookEnded) -> str:
+    """Hooks that have nothing against anything are not worth a line."""
+    if event.verdict in ("passed", "changed") and not event.reason:
+        return f"· hook: {event.message}" if event.message else ""
+    return _hook_ended(event)
+
+
+WORK_SHORTENED: dict[type[Event], Callable[[Any], str]] = {
+    NoteAdded: _note_shortened,
+    HookStarted: lambda _: "",
+    HookEnded: _hook_shortened,
+}

@@ -186,7 +186,8 @@ def _prepare(runtime: Runtime, asked: CallAsked, edited: str | None = None) -> P
 
 async def _run(runtime: Runtime, permitted: Permitted[Prepared], *, room: int) -> None:
     prepared = permitted.action
-    told = f"[a person changed the arguments to {prepared.text}]\n" if permitted.is_edited else ""
+    by = permitted.edited_by
+    told = f"[a {by} changed the arguments to {prepared.text}]\n" if by else ""
     live = _Live(runtime, prepared.call)
     open_call = runtime.state.open_call(prepared.call)
     answer = open_call.answer if open_call else None
@@ -308,8 +309,9 @@ async def _permit(
             detail = f"A person must approve the call of {name}: {why_asked(question)}."
             remedy = f"Answer with `mainspring approve {runtime.state.session}`, or resume in a terminal."
             return End("blocked", detail, remedy)
-        case Stopped():
-            raise _Stopped(End("interrupted", f"A person refused the call of {name} and stopped the turn."))
+        case Stopped(why, is_by_hook):
+            who = f"A hook ({why})" if is_by_hook else "A person"
+            raise _Stopped(End("interrupted", f"{who} refused the call of {name} and stopped the turn."))
 
 
 def _refused(call: OpenCall, refused: Refused) -> CallEnded:
@@ -321,6 +323,8 @@ def _refused(call: OpenCall, refused: Refused) -> CallEnded:
             return CallEnded(call=name, outcome="error", output=f"Edited by a person: {refused.reason}")
         case "rule":
             text = f"Refused: {refused.reason}."
+        case "hook":
+            text = f"Refused by a hook: {refused.reason}"
         case "expired":
             text = f"Not run: {refused.reason}."
         case "person":

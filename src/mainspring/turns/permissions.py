@@ -11,6 +11,7 @@ import msgspec
 
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant, GrantFile, arguments_sha256
+from mainspring.approvals.permit import Gate
 from mainspring.approvals.questions import Approver, Questions
 from mainspring.disk.inbox import Inbox
 from mainspring.errors import UsageError
@@ -50,6 +51,8 @@ class Approvals:
         self._asked = itertools.count(1)
         self._bad_edit = bad_edit
         self.policy = permissions.policy
+        self.gate: Gate | None = None
+        """What has a say in calls besides the policy, where people set up hooks."""
         self.questions = Questions(
             self._refusal,
             approver=permissions.approver,

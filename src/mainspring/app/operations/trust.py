@@ -1,4 +1,4 @@
-"""What people approved that projects bring, for every face: servers, commands that run something, and
+"""What people approved that projects bring, for every face: servers, hooks, commands that run something, and
 agents that may do more than read."""
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import msgspec
 
 from mainspring.agents.files import Agent, find_agents
 from mainspring.app.agents_beside import agent_folders
+from mainspring.app.hook_files import list_hook_files
 from mainspring.approvals.trust import Trusted, TrustFile, TrustState, TrustSubject, changes
 from mainspring.errors import UsageError
 from mainspring.mcp.servers import list_servers
@@ -62,9 +63,10 @@ def brought_by(config: Config, workspace: Path) -> list[TrustEntry]:
     found = list_servers(workspace, config.settings.mcp, config.environment)
     servers = [server.subject for server in found.servers if server.subject]
     commands = [command_subject(each) for each in list_user_commands(config, workspace)[0].values()]
+    hooks = [each.file.subject for each in list_hook_files(workspace, config)]
     agents, _ = find_agents(agent_folders(workspace, config), workspace)
     written = (*commands, *map(agent_subject, agents.values()))
-    return [entry_of(config, subject) for subject in (*servers, *written) if subject]
+    return [entry_of(config, subject) for subject in (*servers, *hooks, *written) if subject]
 
 
 def command_subject(command: UserCommand) -> TrustSubject | None:

@@ -177,9 +177,9 @@ class OurSide:
         permitted = await self._permitted(line, wanted)
         line = permitted.action
         terminal = Terminal(output_byte_limit)
-        if permitted.is_edited:
+        if by := permitted.edited_by:
             command, args = line.command, None
-            terminal.note(f"[a person changed the command to {line.command}]\n")
+            terminal.note(f"[a {by} changed the command to {line.command}]\n")
         name = f"t{len(self._terminals) + 1}"
         self._terminals[name] = terminal
         where = Path(line.cwd) if line.cwd else workspace
@@ -262,8 +262,9 @@ class OurSide:
                 remedy = f"Answer with `mainspring approve {session}`, or resume in a terminal."
                 end = End("blocked", detail, remedy)
                 self._inbox.put_nowait(StopAgent(end))
-            case Stopped():
-                self._inbox.put_nowait(StopAgent(End("interrupted", "A person stopped the turn.")))
+            case Stopped(why, is_by_hook):
+                who = f"A hook ({why})" if is_by_hook else "A person"
+                self._inbox.put_nowait(StopAgent(End("interrupted", f"{who} stopped the turn.")))
             case _:
                 pass
         return outcome

@@ -29,6 +29,7 @@ from mainspring.events import (
     FilesChanged,
     FileState,
     GuardTripped,
+    HookEnded,
     MediaLeftOut,
     Origin,
     OutputDelta,
@@ -64,6 +65,7 @@ _ASIDE = (
     RoutingWarned,
     SuiteStarted,
     SuiteEnded,
+    HookEnded,
 )
 """What a person should know while it happens, and the protocol has no update for."""
 _MAX_DIFF_BYTES = 1_000_000
