@@ -18,12 +18,21 @@ from mainspring.system import open_process
 from tests.cli.conftest import Machine
 from tests.serve.conftest import Served
 
-CLOUDFLARED = """#!{python}
+STAND_IN = """#!{python}
 import os, sys, time
 open({told!r}, "w").write(f"{{os.getpid()}} {{' '.join(sys.argv[1:])}}")
-print("INF |  https://quiet-river.trycloudflare.com  |", file=sys.stderr, flush=True)
-time.sleep(600)
+print({says!r}, file=sys.stderr, flush=True)
+time.sleep({lives_s})
 """
+
+
+def install(folder: Path, name: str, says: str = "", lives_s: float = 600) -> Path:
+    """A program of this name that says so, and keeps how it was called."""
+    folder.mkdir(exist_ok=True)
+    told, program = folder / "told", folder / name
+    program.write_text(STAND_IN.format(python=sys.executable, told=str(told), says=says, lives_s=lives_s))
+    program.chmod(0o755)
+    return told
 
 
 def has_ended(pid: int, within_s: float = 20) -> bool:
@@ -107,11 +116,8 @@ def test_another_bind_says_what_it_exposes(served: Served) -> None:
 def test_a_tunnel_leads_here_and_ends_with_the_server_however_that_ends(
     served: Served, tmp_path: Path
 ) -> None:
-    programs, told = tmp_path / "bin", tmp_path / "told"
-    programs.mkdir()
-    program = programs / "cloudflared"
-    program.write_text(CLOUDFLARED.format(python=sys.executable, told=str(told)))
-    program.chmod(0o755)
+    programs = tmp_path / "bin"
+    told = install(programs, "cloudflared", "INF |  https://quiet-river.trycloudflare.com  |")
     served.end()
     missing = served.machine.run("serve", "--port", "0", "--tunnel", "tailscale", PATH=str(programs))
     assert (missing.returncode, "not installed" in missing.stderr) == (2, True)
@@ -131,6 +137,52 @@ def test_a_tunnel_leads_here_and_ends_with_the_server_however_that_ends(
         served.process.communicate(timeout=60)
         assert has_ended(int(pid))
     served.start()
+
+
+@pytest.mark.parametrize(
+    ("kind", "says", "arguments", "name"),
+    [
+        ("tailscale", "Available within your tailnet: https://desk.tail1.ts.net/", "serve {here}", "desk.tail1.ts.net"),
+        ("ssh:me@far", "", ("-N -o ExitOnForwardFailure=yes -o ServerAliveInterval=30 -o BatchMode=yes"
+         " -R 127.0.0.1:{port}:127.0.0.1:{port} me@far"), "127.0.0.1:{port}"),
+    ],
+)  # fmt: skip
+def test_tailscale_and_ssh_lead_here_as_they_are_called(
+    served: Served, tmp_path: Path, kind: str, says: str, arguments: str, name: str
+) -> None:
+    told = install(tmp_path / "bin", kind.partition(":")[0], says)
+    served.end()
+    served.start("--tunnel", kind, PATH=f"{told.parent}:{os.environ['PATH']}")
+    assert served.process is not None
+    assert served.process.stderr is not None
+    exposed = served.process.stderr.readline()
+    assert "can reach this server" in exposed
+    while not (told.exists() and told.read_text()):
+        assert served.process.poll() is None
+    pid, _, called = told.read_text().partition(" ")
+    here = {"here": served.address, "port": served.port}
+    assert called == arguments.format(**here)
+    with served.client(host=name.format(**here)) as outside:
+        assert outside.get("/api/v1/about").status_code == 200
+    served.end()
+    assert has_ended(int(pid))
+    served.start()
+
+
+def test_a_tunnel_that_ends_is_said_and_the_server_goes_on(served: Served, tmp_path: Path) -> None:
+    told = install(tmp_path / "bin", "ssh", "Permission denied (publickey).", 0)
+    served.end()
+    served.start("--tunnel", "ssh:me@far", PATH=f"{told.parent}:{os.environ['PATH']}")
+    assert served.process is not None
+    assert served.process.stderr is not None
+    assert any("tunnel has ended" in line and "Permission denied" in line for line in served.process.stderr)
+    assert served.get("/about")["role"] == "owner"
+
+
+@pytest.mark.parametrize("wanted", ["nosuch", "ssh:", "ssh:-oProxyCommand=x"])
+def test_no_other_program_and_no_option_of_one_is_started(machine: Machine, wanted: str) -> None:
+    ran = machine.run("serve", "--port", "0", "--tunnel", wanted)
+    assert (ran.returncode, "There is no tunnel" in ran.stderr) == (2, True)
 
 
 def test_the_daemon_keeps_the_page_running_and_ends_it(machine: Machine) -> None:

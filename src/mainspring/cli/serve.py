@@ -12,6 +12,7 @@ from mainspring.app.operations.devices import PAIRED_ROLES, Access, Role
 from mainspring.cli.config import load_config
 from mainspring.cli.devices import show_offer
 from mainspring.errors import UsageError
+from mainspring.secrets.screen import plain
 from mainspring.system import host_name
 
 
@@ -102,7 +103,12 @@ def serve_command(
         if is_paired:
             show_offer(opened.address if opened else address, access.offer(role), role)
 
-    run.serve(config, place, ready)
+    def ended(said: str) -> None:
+        click.echo(
+            plain(f"The tunnel has ended; the server goes on for this machine alone. {said}"), err=True
+        )
+
+    run.serve(config, place, ready, ended)
 
 
 def _exposes(whom: str, *, is_encrypted: bool) -> str:

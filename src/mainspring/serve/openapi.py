@@ -17,6 +17,7 @@ _ERRORS = {
     "403": "The device may not do this, or the request comes from elsewhere.",
     "404": "There is no such session.",
     "409": "Another process runs the session.",
+    "507": "The disk of the server is full, or cannot be written.",
 }
 
 
@@ -74,7 +75,7 @@ def _operation(
 
 def _stream(path: str, summary: str, names: Iterable[str]) -> dict[str, Any]:
     numbers = [_parameter(name, "query", {"type": "integer"}, is_required=False) for name in names]
-    answer: dict[str, Any] = {"description": "ServerParts-sent events.", "content": {"text/event-stream": {}}}
+    answer: dict[str, Any] = {"description": "Server-sent events.", "content": {"text/event-stream": {}}}
     return {
         "summary": summary,
         "x-role": "watch",

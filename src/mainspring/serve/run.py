@@ -47,7 +47,12 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
         return self.host not in _LOOPBACK
 
 
-def serve(config: Config, place: Listening, on_ready: Callable[[str, Access, Tunnel | None], None]) -> None:
+def serve(
+    config: Config,
+    place: Listening,
+    on_ready: Callable[[str, Access, Tunnel | None], None],
+    on_tunnel_end: Callable[[str], None] = lambda _: None,
+) -> None:
     """Serves the page and its interface until a signal ends it; `on_ready` is told the address, who may come
     in, and the tunnel if there is one."""
     _check(place)
@@ -61,7 +66,7 @@ def serve(config: Config, place: Listening, on_ready: Callable[[str, Access, Tun
         tunnel = None
         if place.tunnel:
             port = listening.getsockname()[1]
-            tunnel = stack.enter_context(opened_tunnel(place.tunnel, port, config.environment))
+            tunnel = stack.enter_context(opened_tunnel(place.tunnel, port, config.environment, on_tunnel_end))
 
         def ready(address: str, access: Access) -> None:
             stack.enter_context(access.announced(tunnel.address if tunnel else address))

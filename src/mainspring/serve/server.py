@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,7 +21,7 @@ from starlette.types import ASGIApp
 from mainspring.app.operations.devices import Access, Device, may
 from mainspring.app.operations.presence import note_shown
 from mainspring.app.operations.sessions import find_session, list_sessions
-from mainspring.errors import JournalOwned, MainspringError, UnknownSession, UsageError
+from mainspring.errors import JournalOwned, JournalUnwritable, MainspringError, UnknownSession, UsageError
 from mainspring.events.escaping import escape_json
 from mainspring.serve import openapi
 from mainspring.serve.answer_links import FILES, AnswerLinks, LinkAnswer, LinkCode, link_file
@@ -38,6 +40,8 @@ HEALTH, METRICS = "/healthz", "/metrics"
 _LINK_PATHS = {"/answer": FILES[0], **{f"/answer/{name}": name for name in FILES[1:]}}
 _COOKIE_AGE_S = 365 * 24 * 3600
 _BEAT_S = 15.0
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
+_log = logging.getLogger(__name__)
 _LOOK_S = 0.25
 
 
@@ -315,6 +319,7 @@ _STATUS: tuple[tuple[type[MainspringError], int], ...] = (
     (UnknownSession, 404),
     (UsageError, 400),
     (JournalOwned, 409),
+    (JournalUnwritable, 507),
     (MainspringError, 500),
 )
 
@@ -323,6 +328,15 @@ async def _failed(_: Request, error: Exception) -> Response:
     assert isinstance(error, MainspringError)  # noqa: S101 - it is registered for these
     status = next(status for kind, status in _STATUS if isinstance(error, kind))
     return refused(status, error.message, remedy=error.remedy)
+
+
+async def _disk(_: Request, error: Exception) -> Response:
+    """Outside of journals: what is full, or may not be written, says so; anything else is a fault of ours."""
+    if isinstance(error, OSError) and error.errno in _DISK:
+        said = f"The disk of the server cannot take it: {error.strerror}."
+        return refused(507, said, remedy="Free some space there, and try again.")
+    _log.error("A request has failed.", exc_info=error)
+    return refused(500, "The server has failed at this.", remedy="Its log says why.")
 
 
 async def _gone(_: Request, __: Exception) -> Response:
@@ -339,6 +353,8 @@ async def _wrong_method(_: Request, __: Exception) -> Response:
 
 _HANDLERS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
     MainspringError: _failed,
+    OSError: _disk,
+    Exception: _disk,
     ClientDisconnect: _gone,
     404: _unknown,
     405: _wrong_method,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 import msgspec
@@ -32,8 +32,11 @@ class Tunnel(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def opened_tunnel(kind: str, port: int, environment: Mapping[str, str]) -> Generator[Tunnel]:
-    """Starts `cloudflared`, `tailscale` or `ssh:DESTINATION`; it ends with the block, or with us."""
+def opened_tunnel(
+    kind: str, port: int, environment: Mapping[str, str], on_end: Callable[[str], None] = lambda _: None
+) -> Generator[Tunnel]:
+    """Starts `cloudflared`, `tailscale` or `ssh:DESTINATION`; it ends with the block, or with us. `on_end` is
+    told what it said last when it ends before."""
     name, _, destination = kind.partition(":")
     command = _command(name, destination, port)
     program = shutil.which(command[0], path=environment.get("PATH"))
@@ -49,14 +52,17 @@ def opened_tunnel(kind: str, port: int, environment: Mapping[str, str]) -> Gener
         errors="replace",
         start_new_session=True,
     )
+    said = _Said(keeper)
     try:
         if name == "ssh":
-            yield Tunnel(f"http://127.0.0.1:{port}", f"everybody who is logged in at {destination}")
-            return
-        address = _address(keeper, name)
-        whom = "everybody who knows the address" if name == "cloudflared" else "your tailnet"
-        yield Tunnel(address, whom)
+            tunnel = Tunnel(f"http://127.0.0.1:{port}", f"everybody who is logged in at {destination}")
+        else:
+            whom = "everybody who knows the address" if name == "cloudflared" else "your tailnet"
+            tunnel = Tunnel(said.address(name), whom)
+        said.tell_end(on_end)
+        yield tunnel
     finally:
+        said.tell_end(None)
         if keeper.stdin is not None:
             keeper.stdin.close()
         keeper.wait()
@@ -86,25 +92,43 @@ def _command(name: str, destination: str, port: int) -> list[str]:
             )
 
 
-def _address(keeper: subprocess.Popen[str], name: str) -> str:
-    """The address that the program prints; what it prints later is read and dropped."""
-    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+class _Said:
+    """What the program prints: all is read, so that it never has to wait, and the end of it is kept."""
 
-    def read() -> None:
-        for line in keeper.stdout or ():
-            lines.put(line)
-        lines.put(None)
+    def __init__(self, keeper: subprocess.Popen[str]) -> None:
+        self._keeper, self._text = keeper, ""
+        self._on_end: Callable[[str], None] | None = None
+        self._is_over, self._lock = False, threading.Lock()
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
 
-    threading.Thread(target=read, daemon=True).start()
-    said, deadline = "", time.monotonic() + _WITHIN_S
-    while (left_s := deadline - time.monotonic()) > 0:
-        try:
-            line = lines.get(timeout=left_s)
-        except queue.Empty:
-            break
-        if line is None:
-            raise UsageError(f"{name} ended without a tunnel: {said.strip()[-_TOLD:]}")
-        if found := _ADDRESS[name].search(line):
-            return found[0]
-        said += line
-    raise UsageError(f"{name} has named no address within {_WITHIN_S:g} s: {said.strip()[-_TOLD:]}")
+    def _read(self) -> None:
+        for line in self._keeper.stdout or ():
+            self._text = (self._text + line)[-_TOLD:]
+            self._lines.put(line)
+        self._lines.put(None)
+        with self._lock:
+            self._is_over = True
+            if self._on_end is not None:
+                self._on_end(self._text.strip())
+
+    def tell_end(self, on_end: Callable[[str], None] | None) -> None:
+        """Calls when the program ends, or has; None: not any more."""
+        with self._lock:
+            self._on_end = on_end
+            if self._is_over and on_end is not None:
+                on_end(self._text.strip())
+
+    def address(self, name: str) -> str:
+        """The address that the program prints."""
+        deadline = time.monotonic() + _WITHIN_S
+        while (left_s := deadline - time.monotonic()) > 0:
+            try:
+                line = self._lines.get(timeout=left_s)
+            except queue.Empty:
+                break
+            if line is None:
+                raise UsageError(f"{name} ended without a tunnel: {self._text.strip()}")
+            if found := _ADDRESS[name].search(line):
+                return found[0]
+        raise UsageError(f"{name} has named no address within {_WITHIN_S:g} s: {self._text.strip()}")

@@ -15,7 +15,8 @@ def main() -> None:
     program = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, start_new_session=True)
 
     def watch() -> None:
-        sys.stdin.buffer.read()
+        while os.read(0, 4096):  # a buffered reader would hold its lock when we end first
+            pass
         with suppress(ProcessLookupError):
             os.killpg(program.pid, signal.SIGKILL)
 
