@@ -18,12 +18,12 @@ __all__ = ["machine"]
 class Served:
     """A machine with a server, which can be ended and started again on the same port."""
 
-    def __init__(self, machine: Machine, **environment: str) -> None:
+    def __init__(self, machine: Machine, *arguments: str, **environment: str) -> None:
         self.machine = machine
         self.port = "0"
         self.process: subprocess.Popen[str] | None = None
         self.address = self.token = ""
-        self.start(**environment)
+        self.start(*arguments, **environment)
 
     def start(self, *arguments: str, **environment: str) -> None:
         command = ("serve", "--port", self.port, *arguments)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import msgspec
+import segno
 
 from mainspring import __version__
 from mainspring.app.goals import GoalOptions
@@ -98,6 +99,7 @@ class ServerParts(msgspec.Struct, frozen=True, kw_only=True):
     hub: Hub
     fleet: Fleet
     access: Access
+    fingerprint: str = ""
 
 
 class ApiCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -281,7 +283,13 @@ async def _devices(asked: ApiCall) -> tuple[DeviceRow, ...]:
 
 
 async def _offer(asked: ApiCall) -> PairCode:
-    return PairCode(code=asked.server.access.offer(asked.taken.role, asked.taken.name), role=asked.taken.role)
+    taken: PairOffer = asked.taken
+    code = asked.server.access.offer(taken.role, taken.name)
+    squares = tuple[str, ...]()
+    if taken.address:
+        matrix = segno.make(f"{taken.address}/#pair={code}", micro=False).matrix
+        squares = tuple("".join(map(str, line)) for line in matrix)
+    return PairCode(code=code, role=taken.role, squares=squares, fingerprint=asked.server.fingerprint)
 
 
 async def _revoke(asked: ApiCall) -> DeviceRow:

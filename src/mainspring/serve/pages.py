@@ -22,6 +22,7 @@ _NAMES = (
     "net.js",
     "parts.js",
     "fleet.js",
+    "family.js",
     "session.js",
     "questions.js",
     "forms.js",

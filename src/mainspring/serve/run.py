@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from mainspring.app.operations.devices import Access
 from mainspring.errors import UsageError
+from mainspring.serve.certificate import fingerprint
 from mainspring.serve.server import WebServer
 from mainspring.serve.tunnel import Tunnel, opened_tunnel
 from mainspring.settings import Config
@@ -57,7 +58,8 @@ def serve(
     in, and the tunnel if there is one."""
     _check(place)
     access = Access(config)
-    web = WebServer(config, is_secure=place.is_secure, chats_in=place.chats_in)
+    shown = fingerprint(place.cert) if place.cert else ""
+    web = WebServer(config, is_secure=place.is_secure, chats_in=place.chats_in, fingerprint=shown)
     if place.tunnel and (place.is_secure or place.is_exposed):
         raise UsageError(
             "--tunnel is for a server of this machine alone.", remedy="Leave out --host and --cert."

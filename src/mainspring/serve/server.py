@@ -57,14 +57,23 @@ class PairingAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class WebServer:
     """Everything that a running server has. `routes` is what a test crawls."""
 
-    def __init__(self, config: Config, *, is_secure: bool = False, chats_in: FilePath | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        is_secure: bool = False,
+        chats_in: FilePath | None = None,
+        fingerprint: str = "",
+    ) -> None:
         self._config = config
         self._is_secure = is_secure
         self._access = Access(config)
         self._hub = Hub()
         self._fleet = Fleet(config)
         self._channels = Channels(config, self._hub)
-        self._server = ServerParts(config=config, hub=self._hub, fleet=self._fleet, access=self._access)
+        self._server = ServerParts(
+            config=config, hub=self._hub, fleet=self._fleet, access=self._access, fingerprint=fingerprint
+        )
         self._links = AnswerLinks(config, self._access, self._hub)
         self._ending, self._tunnel = asyncio.Event(), ""
         self._chats = ChatApi(config, self._hub, chats_in) if chats_in else None

@@ -152,8 +152,11 @@ class Order(_Taken, frozen=True, kw_only=True):
 
 
 class PairOffer(_Taken, frozen=True, kw_only=True):
+    """With the `address` of the server, as the device calls it, there is a picture of the link."""
+
     role: Role = "watch"
     name: str = ""
+    address: str = ""
 
 
 class DeviceNamed(_Taken, frozen=True, kw_only=True):
@@ -161,8 +164,13 @@ class DeviceNamed(_Taken, frozen=True, kw_only=True):
 
 
 class PairCode(msgspec.Struct, frozen=True, kw_only=True):
+    """`squares` is a QR code of the link, a text of 0 and 1 for each row; `fingerprint` that of the server's
+    certificate."""
+
     code: str
     role: Role
+    squares: tuple[str, ...] = ()
+    fingerprint: str = ""
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):

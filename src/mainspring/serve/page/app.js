@@ -76,14 +76,14 @@ function Inside({ me, onLeave }) {
   const here = session ? '#/' : route.startsWith('#/machine') ? '#/machine' : route || '#/';
   useEffect(() => { document.title = questions.length ? `(${questions.length}) ${texts.title}` : texts.title; }, [questions.length]);
   const shown = session
-    ? html`<${SessionView} key=${session} session=${session} view=${view || ''} row=${rows.get(session)} me=${me}
+    ? html`<${SessionView} key=${session} session=${session} view=${view || ''} rows=${rows} me=${me}
         questions=${questions.filter((asked) => asked.session === session)} />`
     : route === '#/inbox' ? html`<${InboxView} questions=${questions} mayAnswer=${me.role !== 'watch'} />`
       : route === '#/new' ? html`<${StartView} rows=${listed} />`
         : route === '#/artifacts' ? html`<${ArtifactsView} rows=${rows} />`
           : route === '#/cost' ? html`<${CostView} rows=${rows} />`
             : here === '#/machine' ? html`<${MachineView} route=${route} me=${me} onLeave=${onLeave} isInstallable=${isInstallable} />`
-              : html`<${FleetView} rows=${listed} questions=${questions} />`;
+              : html`<${FleetView} rows=${listed} all=${rows} questions=${questions} />`;
   return html`<header><div class="top"><a class="brand" href="#/"><img src="/page/icon.svg" alt="" width="24" height="24" />${texts.title}</a>
     <nav class="main-nav" aria-label=${texts.title}>${links.map(([to, name]) => html`
       <a key=${to} href=${to} aria-current=${here === to ? 'page' : null}><${Icon} name=${name} /><span>${texts[name]}</span>

@@ -18,13 +18,15 @@ export const stateOf = (row) => (row.goal ? row.goal_state + (row.grade ? `, ${r
 export const toneOf = (state) =>
   /done/.test(state) ? 'good' : /fail|crash|damag/.test(state) ? 'bad' : /run/.test(state) ? 'live' : 'doubt';
 
-/** @param {{rows: any[], questions: any[]}} props */
-export function FleetView({ rows, questions }) {
+/** Agents are shown with the session that they work for, unless they are looked for or need somebody.
+ * @param {{rows: any[], all: Map<string, any>, questions: any[]}} props */
+export function FleetView({ rows, all, questions }) {
   const [group, setGroup] = useState('all');
   const [words, setWords] = useState('');
   const asking = new Set(questions.map((each) => each.session));
   const wanted = words.toLowerCase();
-  const found = rows.filter((row) => GROUPS[group](row, asking)
+  const agents = rows.reduce((counts, row) => (row.agent ? counts.set(row.parent, (counts.get(row.parent) || 0) + 1) : counts), new Map());
+  const found = rows.filter((row) => GROUPS[group](row, asking) && (!row.agent || wanted || asking.has(row.id) || !all.has(row.parent))
     && `${row.id} ${row.title} ${row.goal} ${row.workspace} ${row.last_line}`.toLowerCase().includes(wanted));
   const counts = { waiting: rows.filter((row) => asking.has(row.id)).length, running: rows.filter(GROUPS.running).length };
   return html`<main>
@@ -43,7 +45,8 @@ export function FleetView({ rows, questions }) {
         <span class="head"><b class="title">${row.goal || row.title || row.id}</b>
           ${asking.has(row.id) ? html`<${Chip} tone="ask">${texts.needsYou}<//>` : html`<${Chip} tone=${toneOf(stateOf(row))}>${stateOf(row)}<//>`}</span>
         ${row.last_line && row.last_line !== row.title && html`<span class="line">${row.last_line}</span>`}
-        <span class="meta">${row.goal && html`<span>${texts.goal} · ${row.iterations} ${texts.iterations.toLowerCase()}</span>`}
+        <span class="meta">${row.agent && html`<span>${texts.agent} ${row.agent}</span>`}${agents.get(row.id) > 0 && html`<span>${agents.get(row.id)} ${texts.agents}</span>`}
+          ${row.goal && html`<span>${texts.goal} · ${row.iterations} ${texts.iterations.toLowerCase()}</span>`}
           <span class="path">${row.workspace}</span><span>${ago(row.updated_us)}</span><span>${money(row.cost_usd)}</span></span>
       </a></li>`)}
     </ul>

@@ -76,17 +76,23 @@ export function CostView({ rows }) {
         <td class="figure">${(row.spent.requests || 0).toLocaleString('en')}</td></tr>`)}</tbody></table></div>`}</main>`;
 }
 
+/** A code that a phone reads. @param {{rows: string[]}} props */
+function Squares({ rows }) {
+  const path = rows.flatMap((row, down) => [...row].map((cell, across) => (cell === '1' ? `M${across + 4} ${down + 4}h1v1h-1z` : ''))).join('');
+  return html`<svg class="qr" viewBox=${`0 0 ${rows.length + 8} ${rows.length + 8}`} role="img" aria-label=${texts.qr}><path d=${path} /></svg>`;
+}
+
 /** @param {{me: any, onLeave: () => void}} props */
 export function DevicesView({ me, onLeave }) {
   const [devices, setDevices] = useState(/** @type {any[]} */ ([]));
   const [role, setRole] = useState('steer');
-  const [link, setLink] = useState('');
+  const [offer, setOffer] = useState(/** @type {any} */ (null));
+  const isHere = /^(127\.0\.0\.1|localhost|\[::1\])$/.test(location.hostname);
   const { error, run } = useDoing();
   const load = () => run(async () => setDevices(await get('/devices')));
   useEffect(() => { if (me.role === 'owner') load(); }, []);
-  const offer = () => run(async () => {
-    const made = await post('/devices/offer', { role });
-    setLink(`${location.origin}/#pair=${made.code}`);
+  const pair = () => run(async () => {
+    setOffer(await post('/devices/offer', { role, address: location.origin }));
   });
   return html`<section>
     <p class="quiet">${me.name} · ${me.role} · mainspring ${me.version}</p>
@@ -99,8 +105,9 @@ export function DevicesView({ me, onLeave }) {
       <div class="bar"><label class="inline">${texts.role} <select value=${role}
         onChange=${(event) => setRole(event.currentTarget.value)}>
         ${['watch', 'answer', 'steer'].map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select></label>
-        <button class="main" onClick=${offer}>${texts.pair}</button></div>
-      ${link && html`<p>${texts.pairLink}</p><pre tabindex="0">${link}</pre>`}`}
+        <button class="main" onClick=${pair}>${texts.pair}</button></div>
+      ${offer && html`<div class="card"><p>${texts.pairLink}</p><${Squares} rows=${offer.squares} /><pre tabindex="0">${`${location.origin}/#pair=${offer.code}`}</pre>
+        ${offer.fingerprint && html`<p>${texts.fingerprint} <code>${offer.fingerprint}</code></p>`}${isHere && html`<p class="quiet">${texts.onlyHere}</p>`}</div>`}`}
     <${Problem} error=${error} />
     <p><button onClick=${() => run(async () => { await post('/logout'); onLeave(); })}>${texts.leave}</button></p></section>`;
 }

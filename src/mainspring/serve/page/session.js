@@ -6,6 +6,7 @@ import { BackTab } from './back.js';
 import { Bar } from './charts.js';
 import { Diffs } from './diff.js';
 import { stateOf, toneOf } from './fleet.js';
+import { Family } from './family.js';
 import { GoalTab, ReportTab, Waits } from './goal.js';
 import { get, post } from './net.js';
 import { QuestionCard } from './questions.js';
@@ -99,8 +100,9 @@ function Standing({ session, row }) {
   </aside>`;
 }
 
-/** @param {{session: string, view: string, row: any, questions: any[], me: any}} props */
-export function SessionView({ session, view, row, questions, me }) {
+/** @param {{session: string, view: string, rows: Map<string, any>, questions: any[], me: any}} props */
+export function SessionView({ session, view, rows, questions, me }) {
+  const row = rows.get(session);
   const maySteer = me.role === 'steer' || me.role === 'owner';
   const name = row ? row.goal || row.title || session : session;
   const isRunning = row && row.state === 'running';
@@ -117,7 +119,7 @@ export function SessionView({ session, view, row, questions, me }) {
     ${tab === 'changes' ? html`<${Changes} ...${inner} />` : tab === 'artifacts' ? html`<${SessionArtifacts} ...${inner} />`
       : tab === 'processes' ? html`<${Processes} ...${inner} />` : tab === 'goal' ? html`<${GoalTab} ...${inner} />`
         : tab === 'report' ? html`<${ReportTab} ...${inner} />` : tab === 'back' ? html`<${BackTab} key=${seq} seq=${seq || ''} ...${inner} />` : html`
-      <${Standing} session=${session} row=${row} />
+      <${Standing} session=${session} row=${row} /><${Family} session=${session} rows=${rows} />
       <${Transcript} session=${session}><${Waits} session=${session} row=${row} />
         ${questions.map((asked) => html`<${QuestionCard} key=${asked.question.call} asked=${asked} mayAnswer=${me.role !== 'watch'} />`)}
         <${Compose} session=${session} maySteer=${maySteer} mayAnswer=${me.role !== 'watch'} isRunning=${isRunning} /><//>`}

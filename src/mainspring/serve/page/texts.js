@@ -35,6 +35,8 @@ export const texts = {
   modes: { plan: 'plan: reads only', ask: 'ask: asks before every effect', edits: 'edits: may change files', auto: 'auto: asks for what is dangerous' },
   by: 'By', session: 'Session', costBy: { day: 'Day', model: 'Model', source: 'Source', session: 'Session' }, total: 'Total', none: 'Nothing was spent', noneHelp: 'What models cost appears here, by day, model, source and session.',
   pair: 'Pair a device', role: 'It may', revoke: 'Revoke', pairLink: 'Open this on the device within 90 seconds:',
+  family: 'Agents and forks', forked: 'fork', agent: 'agent', agents: 'agents',
+  qr: 'Code to scan', fingerprint: 'Compare the certificate’s SHA-256:', onlyHere: 'This address is reachable on this machine alone. For a phone, start mainspring serve with --host or --tunnel.',
   noDevices: 'No other devices are paired.',
   tokensWord: 'Tokens', requests: 'Requests', watchOnly: 'This device may only watch.', answerOnly: 'This device may watch and answer questions.',
   back: 'Go back', backTo: 'Go back to event', backHelp: 'Nothing is erased: going back is recorded, and can be taken back.',
