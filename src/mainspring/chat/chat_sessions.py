@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from importlib import import_module
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from mainspring.app.operations.workspace_files import workspace_files
 from mainspring.chat.blocks import head_block
 from mainspring.chat.commands import COMMANDS
 from mainspring.chat.input_worker import run_entered
-from mainspring.chat.loop import OPENING, ChatLoop
+from mainspring.chat.loop import OPENING, RENDERER, ChatLoop
 from mainspring.chat.seat import ChatOptions
 from mainspring.chat.steers import Steers
 from mainspring.chat.user_commands import user_command_help
@@ -139,7 +140,7 @@ class ChatSessions:
         chat.surface.write(head_block(__version__, session.state.workspace, session_status(session), palette))
         await self._show_past(session)
         async with asyncio.TaskGroup() as group:
-            work = (self._watch(session), run_entered(chat, session), self._list_files(session))
+            work = (self._watch(session), run_entered(chat, session), self._prepare(session))
             tasks = [group.create_task(each) for each in work]
             if options.text:
                 chat.entered.put_nowait(options.text)
@@ -147,8 +148,10 @@ class ChatSessions:
             for task in tasks:
                 task.cancel()
 
-    async def _list_files(self, session: Session) -> None:
-        """The paths that `@` completes, known a moment after the session is open."""
+    async def _prepare(self, session: Session) -> None:
+        """What is wanted a moment after the session is open: what renders answers, and the paths that `@`
+        completes."""
+        await asyncio.to_thread(import_module, RENDERER)
         self._chat.files = await workspace_files(session)
 
     async def _watch(self, session: Session) -> None:

@@ -33,7 +33,7 @@ def _cli(name: str, *usual: str) -> Callable[[Desk, str], Awaitable[None]]:
                 f"`mainspring {name} {given[0]}` needs a terminal for itself.",
                 remedy="Type it in another one, or suspend the chat with Ctrl-Z.",
             )
-        await _show(desk, await cli_output(name, *given))
+        await _show(desk, await cli_output(desk, name, *given))
 
     return run
 
@@ -55,7 +55,7 @@ async def _show(desk: Desk, text: str) -> None:
 
 async def _diff(desk: Desk, words: str) -> None:
     palette = desk.surface.palette
-    text = await cli_output("diff", desk.session.id, *_words(words))
+    text = await cli_output(desk, "diff", desk.session.id, *_words(words))
     tones = {"+": "green", "-": "red", "@": "cyan"}
     shown = [
         palette.paint(line, "green" if tone == "green" else "red" if tone == "red" else "cyan")
@@ -73,13 +73,13 @@ async def _goal(desk: Desk, words: str) -> None:
         await _GOAL(desk, words)
         return
     workspace = str(desk.session.state.workspace)
-    session = await cli_output("goal", "start", "--background", "-C", workspace, *given[1:])
+    session = await cli_output(desk, "goal", "start", "--background", "-C", workspace, *given[1:])
     desk.write(f"{plain(session)}\n  /resume {plain(session.split()[-1])} enters it; /goal lists goals.")
 
 
 async def _export(desk: Desk, file: str) -> None:
     file = file or f"session-{desk.session.id}.md"
-    said = await cli_output("export", desk.session.id, "-o", file)
+    said = await cli_output(desk, "export", desk.session.id, "-o", file)
     desk.write(f"{said}: {plain(file)}")
 
 
@@ -98,7 +98,7 @@ async def _skills(desk: Desk, _: str) -> None:
 
 
 async def _memory(desk: Desk, words: str) -> None:
-    desk.write(await cli_output("memory", "-C", str(desk.session.state.workspace), *_words(words)))
+    desk.write(await cli_output(desk, "memory", "-C", str(desk.session.state.workspace), *_words(words)))
 
 
 async def _agents(desk: Desk, words: str) -> None:

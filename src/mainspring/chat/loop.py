@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.05
 _SHOWN_WAITING = 3
-_RENDERER = "mainspring.chat.rich_text"
+RENDERER = "mainspring.chat.rich_text"
 _SESSIONS = "mainspring.chat.chat_sessions"
 OPENING = "opening the session…"
 
@@ -246,7 +246,7 @@ class ChatLoop:
 
     def new_view(self) -> View:
         def render(text: str) -> str:
-            rich: Any = import_module(_RENDERER)
+            rich: Any = import_module(RENDERER)
             return rich.rendered(text, columns=self.surface.columns, palette=self.surface.palette)
 
         return View(self.surface.palette, render, here=self.config.origin)

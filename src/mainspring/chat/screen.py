@@ -101,6 +101,7 @@ class TerminalScreen:
             self._output.questions = ASK_KEYBOARD + (ASK_BACKGROUND if palette.theme != "mono" else "")
         self._pending: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._tick: asyncio.TimerHandle | None = None
         self._drawn_s = 0.0
         self._rows = 0
         self._is_drawing = False
@@ -129,15 +130,12 @@ class TerminalScreen:
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._draw)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            ticking = group.create_task(self._tick())
-            try:
-                await self._app.run_async(handle_sigint=False)
-            except EOFError:
-                self._controls.hang_up()
-            finally:
-                ticking.cancel()
-                self._flush_pending()
+        try:
+            await self._app.run_async(handle_sigint=False)
+        except EOFError:
+            self._controls.hang_up()
+        finally:
+            self._flush_pending()
 
     def close(self) -> None:
         if self._app.is_running and not self._app.is_done:
@@ -203,15 +201,16 @@ class TerminalScreen:
         """Ctrl-Z: to the background until `fg`."""
         self._app.suspend_to_background()
 
-    async def _tick(self) -> None:
-        """Moves what moves by itself; nothing is drawn while nothing does."""
-        while True:
-            await asyncio.sleep(_TICK_S)
-            if self._controls.is_busy:
-                self.refresh()
+    def _draw_again(self) -> None:
+        """Moves what moves by itself; nothing wakes up while nothing does."""
+        if self._tick is not None:
+            self._tick.cancel()
+        is_moving = self._controls.is_busy
+        self._tick = asyncio.get_running_loop().call_later(_TICK_S, self.refresh) if is_moving else None
 
     def _draw(self) -> None:
         self._timer = None
+        self._draw_again()
         if self._app._running_in_terminal or not self._app.is_running:
             return
         self._drawn_s = time.monotonic()

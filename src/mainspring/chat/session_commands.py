@@ -25,10 +25,13 @@ _TITLE = 70
 
 
 async def _model(desk: Desk, name: str) -> None:
-    if name:
+    word, _, rest = name.partition(" ")
+    if word == "pull":
+        desk.write(await cli_output(desk, "models", "pull", *filter(None, (rest.strip(),))))
+    elif name:
         await desk.own.set_model(name)
     else:
-        desk.write(f"model {plain_name(desk.session.state.model)}\n{await cli_output('models')}")
+        desk.write(f"model {plain_name(desk.session.state.model)}\n{await cli_output(desk, 'models')}")
 
 
 async def _effort(desk: Desk, name: str) -> None:
@@ -67,7 +70,7 @@ async def _compact(desk: Desk, how: str) -> None:
 
 async def _stop(desk: Desk, handle: str) -> None:
     if handle:
-        desk.write(await cli_output("stop", desk.session.id, handle))
+        desk.write(await cli_output(desk, "stop", desk.session.id, handle))
     elif not desk.chat.stop():
         raise UsageError("No turn is running.")
 
@@ -189,7 +192,7 @@ def _preview(text: str) -> str:
 
 
 SESSION_COMMANDS: dict[str, SlashCommand] = {
-    "model": SlashCommand(_model, "Go on with another model, or list them.", "[NAME]"),
+    "model": SlashCommand(_model, "Go on with another model, list them, or fetch one.", "[NAME|pull NAME]"),
     "effort": SlashCommand(_effort, "How hard the model thinks.", "LEVEL|auto"),
     "mode": SlashCommand(_mode, "What needs approval.", "NAME"),
     "btw": SlashCommand(_note, "Tell the model something without asking for anything.", "TEXT"),

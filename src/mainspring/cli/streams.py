@@ -46,6 +46,11 @@ class _Output(io.FileIO):
             return len(data)
 
 
+def shows_progress() -> bool:
+    """Whether somebody sees what standard error says while a command runs: at a terminal, or in a chat."""
+    return sys.stderr.isatty() or getattr(sys.stderr, "shows_progress", False)
+
+
 def run_with_streams(run: Callable[[], None]) -> None:
     """Runs the program on standard streams that work, and ends it with an honest code when its output was
     lost."""
