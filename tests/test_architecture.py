@@ -178,6 +178,7 @@ OTHER_READERS = {
 }
 OTHER_HTTP = {
     "mcp/connection.py": "runs in the broker, on the client of the protocol's SDK",
+    "mcp/http.py": "as above",
     "mcp/oauth.py": "as above",
 }
 LOOP_LINES = 250

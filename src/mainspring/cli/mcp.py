@@ -13,6 +13,7 @@ from mainspring.app.operations.mcp_login import log_in, log_out
 from mainspring.app.operations.mcp_servers import (
     McpRow,
     OtherProgram,
+    add_known_server,
     add_server,
     import_servers,
     offered_tools,
@@ -59,7 +60,7 @@ def list_command(folder: Path, *, is_json: bool) -> None:
 
 @mcp_command.command("add", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
-@click.argument("target", nargs=-1, required=True)
+@click.argument("target", nargs=-1)
 @click.option(
     "--transport", type=click.Choice(("stdio", "http", "sse")), help="By default stdio, or http for a URL."
 )
@@ -89,7 +90,15 @@ def add_command(
     always_load: bool,
     is_project: bool,
 ) -> None:
-    """Add the server NAME: a URL, or after -- a command with its arguments."""
+    """Add the server NAME: a URL, or after -- a command with its arguments; `playwright`, a browser, by its
+    name alone."""
+    config, workspace = load_config(), folder.resolve()
+    if not target:
+        if transport or env or headers or client_id or client_secret or no_network or writable or is_project:
+            raise UsageError(f"{name} alone takes no other options.", remedy="Give an address or a command.")
+        add_known_server(config, name, workspace, always_load=always_load)
+        click.echo(_added(name))
+        return
     is_url = len(target) == 1 and target[0].startswith(("http://", "https://"))
     given = {"url": target[0]} if is_url else {"command": target[0], "args": target[1:]}
     if is_project and (no_network or writable or client_id or client_secret):
@@ -106,8 +115,12 @@ def add_command(
         always_load=always_load,
         **({"timeout_s": timeout_s} if timeout_s else {}),
     )
-    add_server(load_config(), name, settings, workspace=folder.resolve() if is_project else None)
-    click.echo(f"added {name}. Try it: mainspring mcp test {name}")
+    add_server(config, name, settings, workspace=workspace if is_project else None)
+    click.echo(_added(name))
+
+
+def _added(name: str) -> str:
+    return f"added {name}. Try it: mainspring mcp test {name}"
 
 
 @mcp_command.command("remove")

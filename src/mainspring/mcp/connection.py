@@ -21,11 +21,12 @@ from mcp.client._transport import TransportStreams
 from mcp.client.auth import OAuthFlowError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.message import SessionMessage
 
 from mainspring import __version__
+from mainspring.errors import MainspringError
 from mainspring.mcp import wire
+from mainspring.mcp.http import HttpWays, unreachable
 from mainspring.mcp.oauth import LoginNeeded, TokenSigner, auth_of
 
 _PIECE = 1 << 18
@@ -47,6 +48,7 @@ class McpConnection:
         self._answers: dict[int, asyncio.Future[wire.AnswerServer]] = {}
         self._calls: list[int] = []
         self._auth: TokenSigner | None = None
+        self._http: HttpWays | None = None
         self.task: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
@@ -82,11 +84,17 @@ class McpConnection:
                 await self._closing.wait()
         except BaseException as error:  # noqa: BLE001 - told to whoever opened it, or as a loss
             if not opened.done():
-                opened.set_exception(_innermost(error))
+                opened.set_exception(self._told(_innermost(error)))
             elif not self._closing.is_set():
                 self._say(wire.ServerLost(server=self._asked.server, detail=describe_error(error)[1]))
         finally:
             self._client = None
+
+    def _told(self, error: BaseException) -> BaseException:
+        """What kept us from connecting; the SDK says of some answers over HTTP only that they were errors."""
+        if isinstance(error, MCPError) and self._http and self._http.refusal:
+            return ConnectionError(f"it answered {self._http.refusal}")
+        return error
 
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[TransportStreams]:
@@ -96,12 +104,16 @@ class McpConnection:
                 yield streams
             return
         auth = self._auth = auth_of(asked, self._visit)
+        ways = self._http = HttpWays(asked.proxies)
         if asked.transport == "sse":
-            async with sse_client(asked.url, headers=asked.headers, auth=auth) as streams:
+            factory = cast("Any", ways.client)
+            async with sse_client(
+                asked.url, headers=asked.headers, auth=auth, httpx_client_factory=factory
+            ) as streams:
                 yield streams
             return
         async with (
-            create_mcp_http_client(headers=asked.headers, auth=auth) as client,
+            ways.client(headers=asked.headers, auth=auth) as client,
             streamable_http_client(asked.url, http_client=client) as streams,
         ):
             yield streams
@@ -316,7 +328,11 @@ def describe_error(error: BaseException) -> tuple[Reason, str]:
             return "auth", f"it answered {found.response.status_code}"
         case httpx2.HTTPStatusError():
             return "connection", f"it answered {found.response.status_code}"
-        case httpx2.TransportError() | OSError():
+        case httpx2.TransportError():
+            return "connection", unreachable(found)
+        case MainspringError():
+            return "connection", f"{found.message} {found.remedy}".strip().rstrip(".")
+        case OSError():
             return "connection", str(found) or type(found).__name__
         case MCPError():
             data = found.error.data

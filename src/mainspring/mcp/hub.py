@@ -23,6 +23,7 @@ from mainspring.mcp.process import ServerProcess
 from mainspring.mcp.servers import McpServer
 from mainspring.mcp.status import ServerStatus, StatusFile
 from mainspring.mcp.tokens import token_file
+from mainspring.net.proxies import PROXY_VARIABLES
 from mainspring.sandbox import Confinement, Sandbox
 
 WAIT_S = 20.0
@@ -72,6 +73,7 @@ class McpHub:
         self._choose_sandbox = choose_sandbox
         self._sandbox: asyncio.Task[Sandbox] | None = None
         self._link = BrokerLink(environment, self._hear)
+        self._proxies = {name: environment[name] for name in PROXY_VARIABLES if name in environment}
         self._listeners: dict[int, Listener] = {}
         self._answering: set[asyncio.Task[None]] = set()
         self._visit: Callable[[str], Awaitable[dict[str, str]]] | None = None
@@ -194,6 +196,7 @@ class McpHub:
             transport=kind,
             url=settings.url,
             headers=settings.headers,
+            proxies=self._proxies if kind != "stdio" else {},
             token_file=str(token_file(self._home, server.sha256)) if kind != "stdio" else "",
             client_id=settings.client_id,
             client_secret=settings.client_secret,

@@ -13,14 +13,10 @@ import msgspec
 
 from mainspring.errors import SandboxError
 from mainspring.mcp import wire
-from mainspring.net.proxies import PROXY_VARIABLES
 from mainspring.sandbox.companion import Companion, CompanionLink, open_companion
 
 _MODULE = "mainspring.mcp.broker"
-_PASSED = (
-    *PROXY_VARIABLES,
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "LANG", "LC_ALL", "HOME", "TMPDIR"),
-)
+_PASSED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "LANG", "LC_ALL", "HOME", "TMPDIR")
 _DECODE = msgspec.json.Decoder(wire.FromBroker).decode
 INSTALL = "Install it: pip install 'mainspring[mcp]'."
 

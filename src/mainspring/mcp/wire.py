@@ -16,12 +16,14 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit
 
 
 class ConnectServer(_Message, frozen=True, tag="connect"):
-    """Connects to a server. The pipes of one on standard streams come over the second socket, before this."""
+    """Connects to a server. The pipes of one on standard streams come over the second socket, before this;
+    `proxies` are the variables that name them, for one over HTTP."""
 
     server: str
     transport: Literal["stdio", "http", "sse"]
     url: str = ""
     headers: dict[str, str] = {}
+    proxies: dict[str, str] = {}
     token_file: str = ""
     client_id: str = ""
     client_secret: str = ""

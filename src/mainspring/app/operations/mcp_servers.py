@@ -18,6 +18,7 @@ from mainspring.mcp.entries import FILE_NAME
 from mainspring.mcp.link import McpFailed
 from mainspring.mcp.manifest import load_manifest
 from mainspring.mcp.others import OtherProgram, servers_of
+from mainspring.mcp.recipes import known_server
 from mainspring.mcp.servers import McpServer, list_servers
 from mainspring.mcp.settings import McpServerSettings
 from mainspring.mcp.status import StatusFile
@@ -91,6 +92,12 @@ def add_server(
     for server in found:
         if server.subject:
             approve(config, server.subject)
+
+
+def add_known_server(config: Config, name: str, workspace: Path, *, always_load: bool = False) -> None:
+    """Adds a server that is known by its name to the user's settings."""
+    known = known_server(name, workspace, config.environment)
+    add_server(config, name, msgspec.structs.replace(known, always_load=always_load))
 
 
 def remove_server(config: Config, name: str, *, workspace: Path | None = None) -> None:

@@ -143,8 +143,7 @@ class AcpAgent:
         )
 
     async def _new(self, request: schema.NewSessionRequest) -> dict[str, Any]:
-        hosted = await self._hosted(_folder(request.cwd), servers=request.mcp_servers)
-        return {"sessionId": hosted.id, **self._facts(hosted)}
+        return self._begun(await self._hosted(_folder(request.cwd), servers=request.mcp_servers))
 
     async def _load(self, request: schema.LoadSessionRequest) -> dict[str, Any]:
         return await self._reopened(request, is_replayed=True)
@@ -156,8 +155,7 @@ class AcpAgent:
         folder = _folder(request.cwd)
         is_elsewhere = await folder_of(self._config, request.session_id) != folder.resolve()
         forked = await fork(self._config, request.session_id, folder=folder if is_elsewhere else None)
-        hosted = await self._hosted(folder, forked.session, servers=request.mcp_servers)
-        return {"sessionId": hosted.id, **self._facts(hosted)}
+        return self._begun(await self._hosted(folder, forked.session, servers=request.mcp_servers))
 
     async def _list(self, request: schema.ListSessionsRequest) -> dict[str, Any]:
         folder = _folder(request.cwd) if request.cwd else None
@@ -179,7 +177,10 @@ class AcpAgent:
         return {}
 
     async def _delete(self, request: schema.DeleteSessionRequest) -> dict[str, Any]:
-        await folder_of(self._config, request.session_id)
+        try:
+            await folder_of(self._config, request.session_id)
+        except UnknownSession:
+            return {}  # it is gone, which is what was wanted
         if hosted := self._sessions.pop(request.session_id, None):
             await hosted.close()
         plan = await plan_deletion(self._config, [request.session_id], allows_waiting=True)
@@ -231,11 +232,15 @@ class AcpAgent:
             hosted = await self._hosted(folder, name, servers=servers, is_replayed=is_replayed)
         elif is_replayed:
             await hosted.tell_past(await hosted.opened())
+        await hosted.tell_commands()
         return self._facts(hosted)
 
-    def _facts(self, hosted: HostedSession) -> dict[str, Any]:
-        """What a client is told of a session that is open now; its commands follow the answer."""
+    def _begun(self, hosted: HostedSession) -> dict[str, Any]:
+        """A session that the client hears of for the first time: all else about it follows this answer."""
         self._group.create_task(hosted.tell_commands())
+        return {"sessionId": hosted.id, **self._facts(hosted)}
+
+    def _facts(self, hosted: HostedSession) -> dict[str, Any]:
         modes = options.modes_of(hosted.session)
         return {"modes": modes, "configOptions": options.options_of(hosted.session, self._config)}
 

@@ -150,7 +150,7 @@ class HostedSession:
     async def tell_past(self, session: Session) -> None:
         """Tells the client all that happened, in order."""
         updates = self._updates = self._made_updates(session)
-        async with aclosing(live_events(session.journal, until=session.opened_seq)) as events:
+        async with aclosing(live_events(session.journal, until=self._last_seq)) as events:
             async for recorded in events:
                 for update in await updates.of(recorded, is_past=True):
                     await self._client.update(self.id, update)
@@ -247,12 +247,14 @@ class HostedSession:
         """Tells what can be set and has changed since the client heard of it."""
         if (settings := _settings(session)) == self._settings:
             return
+        is_mode_new = settings[0] != self._settings[0]
         self._settings = settings
         options = {
             "sessionUpdate": "config_option_update",
             "configOptions": options_of(session, self._config),
         }
-        await self._client.update(self.id, helpers.update_current_mode(session.state.mode))
+        if is_mode_new:
+            await self._client.update(self.id, helpers.update_current_mode(session.state.mode))
         await self._client.update(self.id, schema.ConfigOptionUpdate.model_validate(options))
 
     def _end_prompts(self, ended: TurnEnded) -> None:
