@@ -84,7 +84,7 @@ def proxy_to(url: str) -> Iterator[Proxy]:
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, *_: Any, **__: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         return None
 
 

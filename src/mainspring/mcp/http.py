@@ -28,8 +28,9 @@ class HttpWays(httpx2.AsyncBaseTransport):
 
     def client(self, **options: Any) -> httpx2.AsyncClient:
         """A client as the SDK makes them."""
-        given = {name: value for name, value in options.items() if value is not None}
-        return httpx2.AsyncClient(transport=self, trust_env=False, **{"timeout": _TIMEOUT, **given})
+        given: dict[str, Any] = {"timeout": _TIMEOUT}
+        given |= {name: value for name, value in options.items() if value is not None}
+        return httpx2.AsyncClient(transport=self, trust_env=False, **given)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         proxy = proxy_for(str(request.url), self._environment)
