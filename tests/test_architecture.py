@@ -42,6 +42,7 @@ ARROWS: dict[str, set[str]] = {
     "context": {"waits", "workspace"},
     "goals": {"evidence"},
     "notify": {"documents"},
+    "plugins": {"engines", "mcp"},
     "report": {"documents", "evidence", "goals"},
     "daemon": {"settings"},
     "app": {"daemon", "settings"},

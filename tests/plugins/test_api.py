@@ -8,7 +8,7 @@ import pytest
 from mainspring import plugins
 from mainspring.plugins import Plugin
 
-FIELDS = "name api tools subscribers"
+FIELDS = "name api tools models engines checks commands subscribers hooks"
 
 
 def test_version_1_has_these_fields_and_all_but_two_have_a_default() -> None:
@@ -17,7 +17,8 @@ def test_version_1_has_these_fields_and_all_but_two_have_a_default() -> None:
     assert Plugin.__struct_fields__ == tuple(FIELDS.split())
     assert Plugin.__struct_config__.frozen
     least = Plugin(name="least", api=1)
-    assert msgspec.structs.asdict(least) == {"name": "least", "api": 1, "tools": (), "subscribers": ()}
+    empty = ((), {}, {}, {}, {}, (), None)
+    assert msgspec.structs.astuple(least) == ("least", 1, *empty)
     for given in ({"name": "x"}, {"api": 1}):
         with pytest.raises(TypeError, match="Missing"):
             Plugin(**given)  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.cli.conftest import lines
@@ -47,6 +49,7 @@ BAD = {
         .replace("greeting", "reserved"),
         "may not have that name",
     ),
+    "mapped": (HEAD + 'PLUGIN = Plugin(name="mapped", api=1, checks={"a b": "true"})\n', "a b"),
     "untyped": (HEAD + 'PLUGIN = Plugin(name="untyped", api=1, tools=(1,))\n', "tuple of Tools"),
 }
 
@@ -63,6 +66,8 @@ def test_bad_plugins_are_named_with_their_error_and_everything_else_works(site: 
         assert problem in str(found[name]["problem"])
         assert f"The plugin {name} is not used" in said
     assert found["greeting"]["state"] == "ready"
+    checks = json.loads(site.machine.run("doctor", "--json", **site.variables).stdout)["checks"]
+    assert len([each for each in checks if each["name"] == "plugin"]) == len(BAD)
 
 
 def test_a_hostile_entry_point_cannot_steer_a_terminal(site: Site) -> None:

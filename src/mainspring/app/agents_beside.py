@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mainspring.app.plugins import usable_folders
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice
 from mainspring.catalog import Sessions
 from mainspring.engines import builtin
@@ -35,10 +36,12 @@ def agents_of(
 
 
 def agent_folders(workspace: Path, config: Config) -> Iterator[tuple[Path, bool]]:
-    """Where agents are written down, the user's first; and whether the folder is the project's."""
+    """Where agents are written down, the user's first and those of plugins, which were approved, last; and
+    whether the folder is the project's."""
     home = Path(config.variable("HOME") or "/")
     yield from ((config.folder / "agents", False), (home / ".claude" / "agents", False))
     yield from ((workspace / name / "agents", True) for name in (".mainspring", ".claude"))
+    yield from ((place, False) for each in usable_folders(config, workspace)[0] for place in each.agents)
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from mainspring.app.extensions import extensions_beside, extensions_of
 from mainspring.app.known import KnownSession, recall, workspace_at
 from mainspring.app.model_choice import choose
 from mainspring.app.models import build_compactor, check_context, priced, ready_for, ready_later
+from mainspring.app.plugins import usable_folders
 from mainspring.app.policies import (
     DEFAULT_MODE,
     build_mode,
@@ -69,6 +70,8 @@ from mainspring.workspace.memory import ProjectMemory
 from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import Broken, Skill, find_skills
 from mainspring.workspace.snapshots import Snapshots
+
+_SKILL_FOLDERS = (".agents", ".mainspring", ".claude")
 
 __all__ = ["DEFAULT_TOOLS", "KnownSession", "open"]
 
@@ -327,10 +330,13 @@ def _prompt(
 
 
 def skills_of(workspace: Path, config: Config) -> tuple[list[Skill], list[Broken]]:
-    """The skills for work in a folder: the project's and the user's; and those that cannot be used."""
+    """The skills for work in a folder: the project's, the user's and those of plugins; and those that cannot
+    be used."""
     home = Path(config.variable("HOME") or "/")
-    shelves = (workspace / "skills", workspace / ".agents" / "skills", config.folder / "skills")
-    return find_skills(*shelves, home / ".agents" / "skills", root=workspace)
+    projects = (workspace / "skills", *(workspace / name / "skills" for name in _SKILL_FOLDERS))
+    users = (config.folder / "skills", *(home / name / "skills" for name in (".agents", ".claude")))
+    plugins = (folder for each in usable_folders(config, workspace)[0] for folder in each.skills)
+    return find_skills(*projects, *users, *plugins, root=workspace)
 
 
 def memory_of(workspace: Path, config: Config, vault: Vault | None = None) -> ProjectMemory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mainspring.app.models import check_price, price_book
+from mainspring.app.plugins import engine_settings
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.errors import UsageError
 from mainspring.events import Effort, EngineChosen, Limits, ModelChosen
@@ -44,7 +45,7 @@ def outside_engine(
     before = known.model.removeprefix(f"{name}/") if known and known.model.startswith(f"{name}/") else ""
     found = find_engine(
         name,
-        config.settings.engines,
+        engine_settings(config),
         config.environment,
         model=model or before,
         price=lambda facts, own: _price(facts, own, config),

@@ -53,8 +53,9 @@ class Extensions:
 def extensions_of(
     tools: Sequence[ToolChoice], engine: str, place: Path, mode: Mode, sandbox: Sandbox | str, config: Config
 ) -> Extensions:
-    servers = servers_of(tools, engine, place, mode, sandbox, config)
-    return Extensions(servers, load_plugins(config), hooks_of(place, config))
+    plugins = load_plugins(config, place)
+    servers = servers_of(tools, engine, place, mode, sandbox, config, plugins.folders)
+    return Extensions(servers, plugins, hooks_of(place, config))
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.known import recall
 from mainspring.app.models import build_model
 from mainspring.app.operations.goal_attempts import GoalAttempts
+from mainspring.app.plugins import plugin_checks
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.app.stores import sessions_of
@@ -169,7 +170,7 @@ async def start_goal(
         async with resumed as pursuit:
             yield pursuit
         return
-    wanted = _goal_set(text, source, profile, options)
+    wanted = _goal_set(text, source, profile, with_plugin_checks(options, config))
 
     async def beginning() -> list[Event]:
         return [await _frozen(wanted, options.folder, config)]
@@ -203,7 +204,8 @@ async def resume_goal(
     started = await _workspace_of(store, session, vault)
     async with workspace_held(store, config.home, started) as held:
         held.name(session)
-        wanted = await _frozen(_changed(goal.now, options), started, config, before=goal.now.evaluation)
+        changed = _changed(goal.now, with_plugin_checks(options, config))
+        wanted = await _frozen(changed, started, config, before=goal.now.evaluation)
         async with _open(options, wanted, config, sessions, session=session, approver=approver) as opened:
             if goal.ended or goal.paused or wanted != goal.now:
                 await runtime_of(opened).record(msgspec.structs.replace(wanted, origin=None))
@@ -276,6 +278,12 @@ def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) ->
         sandbox=options.sandbox,
         allow_unpriced=options.allow_unpriced,
     )
+
+
+def with_plugin_checks(options: GoalOptions, config: Config) -> GoalOptions:
+    """With the command lines that names of plugins' checks stand for."""
+    lines = plugin_checks(options.checks.commands, config)
+    return msgspec.structs.replace(options, checks=msgspec.structs.replace(options.checks, commands=lines))
 
 
 def _changed(now: GoalSet, options: GoalOptions) -> GoalSet:

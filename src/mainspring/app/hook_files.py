@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from mainspring.app.hooks import HOOKS_FILE, hook_paths
+from mainspring.app.plugins import load_plugins
 from mainspring.approvals.trust import TrustFile, TrustState
 from mainspring.errors import ConfigError
 from mainspring.events import Event
@@ -71,27 +71,33 @@ class _CommandHost:
 
 def hook_sources(workspace: Path, config: Config) -> list[HookSource]:
     """The files that may have hooks for work in a folder."""
-    return [
+    own = [
         HookSource(path=path, label=label, is_own=label == HOOKS_FILE)
         for label, path in hook_paths(workspace, config).items()
     ]
+    plugins = [
+        HookSource(path=file, label=f"the plugin {name}", plugin=folder)
+        for name, file, folder in load_plugins(config, workspace).hook_files
+    ]
+    return [*own, *plugins]
 
 
-def list_hook_files(
-    workspace: Path, config: Config, more: Sequence[HookSource] = ()
-) -> tuple[LoadedFile, ...]:
-    """All files with hooks, those of plugins (`more`) included."""
+def list_hook_files(workspace: Path, config: Config) -> tuple[LoadedFile, ...]:
+    """All files with hooks. Those of plugins in use were approved with the plugin."""
     trust = TrustFile(config.home)
-    found = read_sources([*hook_sources(workspace, config), *more], workspace)
+    found = read_sources(hook_sources(workspace, config), workspace)
     return tuple(
-        LoadedFile(file=file, state=trust.state(file.subject) if file.subject else "trusted")
+        LoadedFile(
+            file=file,
+            state=trust.state(file.subject) if file.subject and file.source.plugin is None else "trusted",
+        )
         for file in found
     )
 
 
-def load_hooks(workspace: Path, config: Config, more: Sequence[HookSource] = ()) -> LoadedHooks:
+def load_hooks(workspace: Path, config: Config) -> LoadedHooks:
     """The hooks that count; raises `ConfigError` when the user's own file cannot be used."""
-    files = list_hook_files(workspace, config, more)
+    files = list_hook_files(workspace, config)
     for each in files:
         if each.file.source.is_own and each.file.problem:
             path, problem = each.file.source.path, each.file.problem

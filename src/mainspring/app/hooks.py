@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mainspring.app.plugins import load_plugins
 from mainspring.approvals.permit import Gate
 from mainspring.sandbox import Sandbox
 from mainspring.secrets.recorder import Recorder
@@ -34,7 +35,8 @@ def hook_paths(workspace: Path, config: Config) -> dict[str, Path]:
 
 def hooks_of(workspace: Path, config: Config) -> LoadedHooks | None:
     """The hooks that count here; None when there is no file that could have any."""
-    if not any(map(os.path.lexists, hook_paths(workspace, config).values())):
+    is_any = any(map(os.path.lexists, hook_paths(workspace, config).values()))
+    if not is_any and not load_plugins(config, workspace).hook_files:
         return None
     return import_module("mainspring.app.hook_files").load_hooks(workspace, config)
 

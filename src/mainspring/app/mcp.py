@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.app.plugins import usable_folders
 from mainspring.app.policies import confine, confinement_of
 from mainspring.approvals import Mode
 from mainspring.approvals.trust import TrustFile
@@ -27,7 +28,12 @@ class UsableServers(msgspec.Struct, frozen=True, kw_only=True):
 
 def servers_in(workspace: Path, config: Config) -> ServerList:
     source = str(config.folder / "config.toml")
-    return list_servers(workspace, config.settings.mcp, config.environment, source=source)
+    more = [
+        (entry, folder.variables)
+        for folder in usable_folders(config, workspace)[0]
+        for entry in folder.servers
+    ]
+    return list_servers(workspace, config.settings.mcp, config.environment, source=source, more=more)
 
 
 def why_unusable(server: McpServer, config: Config) -> str:

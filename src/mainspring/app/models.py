@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.app.plugins import plugin_model
 from mainspring.context.history import estimated_tokens
 from mainspring.engines import builtin
 from mainspring.errors import ConfigError, MainspringError, ModelError, UsageError
@@ -51,8 +52,8 @@ def priced(named: Model | str, *, config: Config, limits: Limits, allow_unpriced
 
 
 def build_model(spec: str, config: Config) -> Model:
-    """The model that a user named: a provider's, `openai-compatible@URL#NAME`, `scripted@FILE`, or
-    `local` and `local/FILE.gguf`, which are on this machine."""
+    """The model that a user named: a provider's, a plugin's, `openai-compatible@URL#NAME`, `scripted@FILE`,
+    or `local` and `local/FILE.gguf`, which are on this machine."""
     spec = model_of(
         spec, config.settings.tiers, config.key_environment, usual=config.model, gateway=config.gateway
     )
@@ -60,6 +61,8 @@ def build_model(spec: str, config: Config) -> Model:
         return build_local(spec, config)
     if spec.startswith("scripted@"):
         return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
+    if made := plugin_model(spec, config):
+        return made
     _refuse_unread_key(spec, config)
     return connect(
         spec,

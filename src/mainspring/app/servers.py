@@ -18,13 +18,22 @@ from mainspring.turns.runtime import Runtime
 
 if TYPE_CHECKING:
     from mainspring.app.mcp_tools import SessionServers
+    from mainspring.plugins.folders import PluginFolder
 
 
 def servers_of(
-    tools: Sequence[ToolChoice], engine: str, place: Path, mode: Mode, sandbox: Sandbox | str, config: Config
+    tools: Sequence[ToolChoice],
+    engine: str,
+    place: Path,
+    mode: Mode,
+    sandbox: Sandbox | str,
+    config: Config,
+    plugins: Sequence[PluginFolder] = (),
 ) -> SessionServers | None:
     """The servers of a session that takes its own turns with the usual tools; None when it has none."""
-    if tools is not DEFAULT_TOOLS or engine != builtin.NAME or not has_servers(place, config.settings.mcp):
+    if tools is not DEFAULT_TOOLS or engine != builtin.NAME:
+        return None
+    if not has_servers(place, config.settings.mcp) and not any(each.servers for each in plugins):
         return None
     return import_module("mainspring.app.mcp_tools").open_servers(place, mode, sandbox, config)
 

@@ -76,7 +76,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "daemon": Entry("daemon", "Run schedules and interrupted goals in the background."),
         "engines": Entry("engines", "List the agents that can take turns."),
         "mcp": Entry("mcp", "Add, list and try MCP servers, whose tools agents use."),
-        "plugins": Entry("plugins", "List the plugins, and what each of them adds."),
+        "plugins": Entry("plugins", "List, add and begin plugins, which add to mainspring."),
         "agents": Entry("agents", "List the agents that a session can give work to."),
         "commands": Entry("user_commands", "List the commands that you or a project wrote."),
         "skills": Entry("skills", "List the skills that an agent can read in a folder."),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -68,9 +68,15 @@ def has_servers(workspace: Path, settings: McpSettings) -> bool:
 
 
 def list_servers(
-    workspace: Path, settings: McpSettings, environment: Mapping[str, str], *, source: str = "config.toml"
+    workspace: Path,
+    settings: McpSettings,
+    environment: Mapping[str, str],
+    *,
+    source: str = "config.toml",
+    more: Sequence[tuple[FileEntry, Mapping[str, str]]] = (),
 ) -> ServerList:
-    """The user's servers, then the project's; of two with the same name the user's counts."""
+    """The user's servers, then the project's, then `more` with variables of their own, which were approved
+    elsewhere; of two with the same name the first counts."""
     found = [_filled(name, given, environment, source) for name, given in settings.servers.items()]
     problem: ConfigError | None = None
     try:
@@ -78,6 +84,10 @@ def list_servers(
     except ConfigError as error:
         entries, problem = (), error
     found += [_of_project(entry, workspace, environment) for entry in entries]
+    found += [
+        _filled(entry.name, entry.settings, {**environment, **variables}, entry.file)
+        for entry, variables in more
+    ]
     return ServerList(servers=tuple(_without_doubles(found)), problem=problem)
 
 

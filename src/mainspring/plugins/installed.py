@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.disk.files import make_folder, write_private
+from mainspring.disk.files import write_private
 from mainspring.disk.untrusted import read_untrusted
 from mainspring.plugins import ENTRY_POINTS
 
@@ -50,8 +50,8 @@ def installed_plugins(home: Path, *, is_fresh: bool = False) -> tuple[InstalledP
             if known.times == times:
                 return known.plugins
     found = _Index(times, _scan([path for path, _ in times]))
-    with suppress(OSError):  # a cache that cannot be written only costs time
-        make_folder(file.parent)
+    with suppress(OSError):  # a cache that cannot be written, as before the first session, only costs time
+        file.parent.mkdir(mode=0o700, exist_ok=True)
         write_private(file, msgspec.json.encode(found), is_synced=False)
     return found.plugins
 

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
+from mainspring.engines.settings import EngineSettings
 from mainspring.patterns import lazy_pattern
 from mainspring.plugins import API_VERSION, Plugin
 from mainspring.plugins.installed import InstalledPlugin, import_folders
@@ -105,8 +107,14 @@ def _problems(plugin: Plugin, taken: Collection[str]) -> Iterator[str]:
     if not isinstance(cast("Any", plugin.name), str) or not is_plugin_name(plugin.name):
         yield "its name must have lower-case letters, digits and hyphens, at most 64"
     yield from _tool_problems(plugin.tools, taken)
+    for field, kind in (("checks", str), ("commands", str), ("engines", EngineSettings)):
+        yield from _mapping_problems(field, getattr(plugin, field), kind)
+    yield from _mapping_problems("models", plugin.models, None)
     if not isinstance(cast("Any", plugin.subscribers), tuple) or not all(map(callable, plugin.subscribers)):
         yield "its subscribers must be a tuple of functions"
+    hooks: Any = plugin.hooks
+    if hooks is not None and not (isinstance(hooks, Path) and hooks.is_file()):
+        yield f"its hooks must be a file of the package, and {hooks} is none"
 
 
 def _tool_problems(tools: Any, taken: Collection[str]) -> Iterator[str]:
@@ -124,3 +132,14 @@ def _tool_problems(tools: Any, taken: Collection[str]) -> Iterator[str]:
             spec_of(tool)
         except TypeError as error:
             yield f"the arguments of the tool {tool.name} have no JSON schema: {error}"
+
+
+def _mapping_problems(field: str, value: Any, kind: type | None) -> Iterator[str]:
+    if not isinstance(value, Mapping):
+        yield f"its {field} must be a mapping by name"
+        return
+    for name, each in cast("Mapping[Any, Any]", value).items():
+        if not isinstance(name, str) or not is_plugin_name(name):
+            yield f"{name!r} among its {field} is no name of lower-case letters, digits and hyphens"
+        elif not (callable(each) if kind is None else isinstance(each, kind)):
+            yield f"{name} among its {field} is a {type(each).__name__}"

@@ -265,17 +265,18 @@ def policy(
     granted: tuple[str, ...] = (),
 ) -> Confinement:
     """The usual policy of a workspace. `data` and `settings` are mainspring's own folders: hidden, wherever
-    they lie, but for the skills among the settings. `environment` says where programs keep their secrets."""
+    they lie, but for the skills and plugins among the settings. `environment` says where programs keep their
+    secrets."""
     home = home.resolve()
     own = tuple(dict.fromkeys(path.resolve() for path in (data, settings) if path))
-    skills = (settings.resolve() / "skills",) if settings else ()
+    shown = tuple(settings.resolve() / name for name in ("skills", "plugins")) if settings else ()
     made = Confinement(
         workspace=workspace.resolve(),
         mode=mode,
         network=network or Network(),
         writable=tuple(path.resolve() for path in writable),
-        readable=(*(path.resolve() for path in readable), *skills),
-        protected_paths=(*own, *skills, *startup_files(home, environment)),
+        readable=(*(path.resolve() for path in readable), *shown),
+        protected_paths=(*own, *shown, *startup_files(home, environment)),
         hidden_paths=(*secrets_of(home, environment), *own),
         granted=granted,
         begun_ns=time.time_ns(),

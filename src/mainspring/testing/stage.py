@@ -4,8 +4,8 @@
     assert stage.run("What does a.txt say?", tools=["read"]).text == "It says hello."
     assert stage.events(CallEnded)[0].outcome == "ok"
 
-No network, no key, no cost; settings, rules and sessions of the user are not looked at. The model gets what
-it was told and nothing besides (`[work]` is off), unless a `config` says otherwise.
+No network, no key, no cost; settings, rules, plugins and sessions of the user are not looked at. The model
+gets what it was told and nothing besides (`[work]` is off), unless a `config` says otherwise.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from mainspring.errors import ModelError
 from mainspring.events import Event, Recorded
 from mainspring.models import Price, Request
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
+from mainspring.plugins.settings import PluginSettings
 from mainspring.session.replay import ReplayedRequest, replay
 from mainspring.session.reply import Reply
 from mainspring.session.session import Session
@@ -90,7 +91,8 @@ class Stage:
 
     def _config(self) -> Config:
         config = load_config({"MAINSPRING_HOME": str(self.folder / "home")})
-        settings = msgspec.structs.replace(config.settings, work=UNASSISTED)
+        off = PluginSettings(enabled=False)
+        settings = msgspec.structs.replace(config.settings, work=UNASSISTED, plugins=off)
         return msgspec.structs.replace(config, settings=settings)
 
     async def ask(self, text: str = "", **options: Unpack[OpenOptions]) -> Reply:

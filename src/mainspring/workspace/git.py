@@ -25,6 +25,7 @@ _SAFE = (
     *("-c", "protocol.allow=never"),
 )
 _TIMEOUT_S = 60.0
+_CLONE_TIMEOUT_S = 600.0
 
 
 class GitFailed(UsageError):
@@ -120,3 +121,24 @@ class Git:
             size = int(facts[2])
             yield answer[position : position + size]
             position += size + 1
+
+
+def clone(source: str, folder: Path, environment: Mapping[str, str]) -> None:
+    """The newest files of somebody's repository, without its history, hooks or submodules; `GitFailed` when
+    that is not possible. This one uses the network, and the user's own settings of git for it."""
+    options = ("--quiet", "--depth", "1", "--no-recurse-submodules", "--template=")
+    safe = ("-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never")
+    try:
+        done = subprocess.run(
+            ["git", *safe, "clone", *options, "--", source, str(folder)],
+            env={**environment, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_CLONE_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise GitFailed(f"git could not be run: {error}.") from error
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip()
+        raise GitFailed(f"git clone failed: {said or f'exit code {done.returncode}'}")

@@ -15,14 +15,15 @@ from pathlib import Path
 import msgspec
 
 from mainspring.disk.untrusted import read_start
+from mainspring.patterns import lazy_pattern
 from mainspring.workspace.skills import Broken, frontmatter
 
 _MAX_BYTES = 64 * 1024
 _MAX_COMMANDS = 200
-_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*(?::[a-z0-9][a-z0-9_.-]*)*", re.IGNORECASE)
-_HEAD = re.compile(r"\A\ufeff?---[ \t]*\n.*?^---[ \t]*\n?", re.DOTALL | re.MULTILINE)
-_RUN = re.compile(r"!`([^`\n]+)`")
-_GIVEN = re.compile(r"\$(ARGUMENTS|[1-9])\b")
+_NAME = lazy_pattern(r"[a-z0-9][a-z0-9_.-]*(?::[a-z0-9][a-z0-9_.-]*)*", re.IGNORECASE)
+_HEAD = lazy_pattern(r"\A\ufeff?---[ \t]*\n.*?^---[ \t]*\n?", re.DOTALL | re.MULTILINE)
+_RUN = lazy_pattern(r"!`([^`\n]+)`")
+_GIVEN = lazy_pattern(r"\$(ARGUMENTS|[1-9])\b")
 
 
 class UserCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,15 +47,16 @@ class UserCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_user_commands(
-    folders: Mapping[Path, bool], root: Path
+    folders: Mapping[Path, bool], root: Path, prefix: str = ""
 ) -> tuple[dict[str, UserCommand], list[Broken]]:
     """The commands in these folders, by name; a folder's value says whether it is the project's. Of two with
-    one name the one found first is taken. What lies below `root` must not lead out of it."""
+    one name the one found first is taken. What lies below `root` must not lead out of it. Names begin with
+    the `prefix`."""
     found: dict[str, UserCommand] = {}
     broken: list[Broken] = []
     for folder, is_projects in folders.items():
         for path in markdown_files(folder):
-            read = _read(path, folder, root, is_projects=is_projects)
+            read = _read(path, folder, root, prefix, is_projects=is_projects)
             if isinstance(read, Broken):
                 broken.append(read)
             elif read.name in found:
@@ -104,8 +106,8 @@ def _words(arguments: str) -> list[str]:
         return arguments.split()
 
 
-def _read(path: Path, folder: Path, root: Path, *, is_projects: bool) -> UserCommand | Broken:
-    name = ":".join(path.relative_to(folder).with_suffix("").parts)
+def _read(path: Path, folder: Path, root: Path, prefix: str, *, is_projects: bool) -> UserCommand | Broken:
+    name = prefix + ":".join(path.relative_to(folder).with_suffix("").parts)
     if not _NAME.fullmatch(name):
         return Broken(path, "its name may have letters, digits, hyphens, dots and underscores")
     try:
@@ -114,7 +116,11 @@ def _read(path: Path, folder: Path, root: Path, *, is_projects: bool) -> UserCom
         return Broken(path, error.strerror or str(error), is_unreadable=True)
     if len(data) > _MAX_BYTES:
         return Broken(path, f"it has more than {_MAX_BYTES // 1024} KiB")
-    whole = data.decode("utf-8", "replace")
+    return parse_command(name, data.decode("utf-8", "replace"), path, is_projects=is_projects)
+
+
+def parse_command(name: str, whole: str, path: Path, *, is_projects: bool = False) -> UserCommand | Broken:
+    """A command of this text, which stands in a file, or in a package that `path` names."""
     head = frontmatter(whole)
     text = without_head(whole) if head is not None else whole
     if not text.strip():

@@ -20,6 +20,7 @@ from mainspring.app.operations.approvals import rules_in_force
 from mainspring.app.operations.cleaning import disk_use
 from mainspring.app.operations.keys import KeyOrigin, key_origin, list_keys
 from mainspring.app.operations.models import without_login
+from mainspring.app.plugins import load_plugins
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import running
@@ -97,6 +98,7 @@ def _checks(config: Config, folder: Path) -> tuple[DoctorCheck, ...]:
         DoctorCheck(name="prices", is_ok=True, found=str(load_table(refreshed_path(config.home)))),
         *_hidden_programs(config, folder),
         *_skills(config, folder),
+        *_plugins(config, folder),
         *_rules(config, folder),
     )
 
@@ -130,6 +132,14 @@ def _skills(config: Config, folder: Path) -> Iterator[DoctorCheck]:
     for each in broken:
         found = f"{each.path} is not used: {each.problem}"
         yield DoctorCheck(name="skill", is_ok=False, found=found, remedy="change that file", is_needed=False)
+
+
+def _plugins(config: Config, folder: Path) -> Iterator[DoctorCheck]:
+    """The plugins that cannot be used."""
+    for sentence in load_plugins(config, folder).warnings:
+        remedy = "see mainspring plugins list"
+        found = sentence.removesuffix(".")
+        yield DoctorCheck(name="plugin", is_ok=False, found=found, remedy=remedy, is_needed=False)
 
 
 def _rules(config: Config, folder: Path) -> Iterator[DoctorCheck]:

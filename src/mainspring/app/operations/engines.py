@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
+from mainspring.app.plugins import engine_settings
 from mainspring.app.policies import confinement_of
 from mainspring.engines.builtin import NAME as BUILTIN
 from mainspring.engines.catalog import COMMANDS, described, find_engine, find_program
@@ -30,14 +31,14 @@ class EngineStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 async def list_engines(config: Config, folder: Path) -> list[EngineStatus]:
     """Our own engine, those that we know, and those of the settings."""
-    own = [name for name in config.settings.engines if name not in (*COMMANDS, "acp", "exec")]
+    own = [name for name in engine_settings(config) if name not in (*COMMANDS, "acp", "exec")]
     found = await asyncio.gather(*(_look(name, folder, config) for name in (*COMMANDS, *own)))
     ours = EngineStatus(engine=BUILTIN, title="our own loop", is_installed=True, version=__version__)
     return [ours, *found]
 
 
 async def _look(name: str, folder: Path, config: Config) -> EngineStatus:
-    settings, environment = config.settings.engines, config.environment
+    settings, environment = engine_settings(config), config.environment
     try:
         facts, command, _ = described(name, settings)
         path = find_program(command[0], environment)

@@ -11,6 +11,7 @@ import msgspec
 from mainspring.agents.files import Agent, find_agents
 from mainspring.app.agents_beside import agent_folders
 from mainspring.app.hook_files import list_hook_files
+from mainspring.app.plugins import plugin_commands, plugin_folders
 from mainspring.approvals.trust import Trusted, TrustFile, TrustState, TrustSubject, changes
 from mainspring.errors import UsageError
 from mainspring.mcp.servers import list_servers
@@ -63,10 +64,12 @@ def brought_by(config: Config, workspace: Path) -> list[TrustEntry]:
     found = list_servers(workspace, config.settings.mcp, config.environment)
     servers = [server.subject for server in found.servers if server.subject]
     commands = [command_subject(each) for each in list_user_commands(config, workspace)[0].values()]
-    hooks = [each.file.subject for each in list_hook_files(workspace, config)]
+    files = (each.file for each in list_hook_files(workspace, config))
+    hooks = [file.subject for file in files if file.source.plugin is None]
     agents, _ = find_agents(agent_folders(workspace, config), workspace)
     written = (*commands, *map(agent_subject, agents.values()))
-    return [entry_of(config, subject) for subject in (*servers, *hooks, *written) if subject]
+    plugins = [each.subject for each in plugin_folders(config, workspace) if each.is_projects]
+    return [entry_of(config, subject) for subject in (*servers, *hooks, *written, *plugins) if subject]
 
 
 def command_subject(command: UserCommand) -> TrustSubject | None:
@@ -84,12 +87,14 @@ def agent_subject(agent: Agent) -> TrustSubject | None:
 
 
 def list_user_commands(config: Config, workspace: Path) -> tuple[dict[str, UserCommand], list[Broken]]:
-    """The commands that a person wrote for all their work, and then those of the project; and those that
-    cannot be used."""
+    """The commands that a person wrote for all their work, then those of the project and those of plugins;
+    and those that cannot be used."""
     home = Path(config.variable("HOME") or "/")
     folders = {config.folder / "commands": False, home / ".claude" / "commands": False}
     folders |= {workspace / name / "commands": True for name in (".mainspring", ".claude")}
-    return find_user_commands(folders, workspace)
+    found, broken = find_user_commands(folders, workspace)
+    more, unusable = plugin_commands(config, workspace)
+    return {**more, **found}, [*broken, *unusable]
 
 
 def approve(config: Config, subject: TrustSubject) -> Trusted:
