@@ -103,7 +103,7 @@ async def _memory(desk: Desk, words: str) -> None:
 
 async def _agents(desk: Desk, words: str) -> None:
     given = _words(words) or ["list"]
-    await _show(desk, await cli_output("agents", *given, "-C", str(desk.session.state.workspace)))
+    await _show(desk, await cli_output(desk, "agents", *given, "-C", str(desk.session.state.workspace)))
 
 
 async def remember_line(desk: Desk, text: str) -> None:
