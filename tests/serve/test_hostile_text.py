@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 from playwright.sync_api import Page
 
+from mainspring.app.operations.devices import Access
+from mainspring.app.records import compose_session
+from mainspring.events import STORED, Blob, Event, SessionStarted, Unknown, UserSaid, decode
 from mainspring.serve.markdown_tree import tree_of
+from mainspring.settings import load_config
+from tests.journals.make_golden import build
 from tests.serve.browsers import Visitor, begin, browser, call, visitor
 from tests.serve.conftest import Served
 
@@ -133,6 +143,78 @@ def test_nothing_that_anybody_says_becomes_code(visitor: Visitor, served: Served
                 " && [...document.querySelectorAll('.preview')].every(each => each.children.length > 1)"
             )
         assert page.evaluate(CODE) == [], view
+
+
+GOAL_KINDS = ("GoalSet", "IterationStarted", "ArtifactsChanged", "MeasurementsTaken", "ClaimsRead", "ClaimChecked", "CheckEnded", "IterationEnded", "GoalEnded")  # fmt: skip
+
+
+def without_blobs(event: Event) -> Event:
+    """There is no content behind what the event would name."""
+    fields = {field.name: field.default for field in msgspec.structs.fields(event)}
+    lacking = {
+        name: default
+        for name, default in fields.items()
+        if default is not msgspec.NODEFAULT and b'"sha256":"abab' in msgspec.json.encode(getattr(event, name))
+    }
+    return msgspec.structs.replace(event, **lacking)
+
+
+def every_event(session: str, parent: str = "", *, is_goal: bool = False) -> Iterator[tuple[int, Event]]:
+    """Every kind of event, with every text in it hostile; or those of a goal. A delegate's name is one, too."""
+    hostile, blob = json.dumps(" ".join(PAYLOADS))[1:-1], Blob(sha256="ab" * 32, size=1)
+    agent = PAYLOADS[1] if parent else ""
+    yield 1, SessionStarted(session=session, workspace="/", version="0", parent=parent, agent=agent)
+    yield 2, UserSaid(text=PAYLOADS[1])
+    kinds = {kind.__name__: kind for kind in STORED if kind not in (Unknown, SessionStarted)}
+    for name in GOAL_KINDS if is_goal else kinds.keys() - set(GOAL_KINDS):
+        text = msgspec.json.encode(without_blobs(build(kinds[name], blob))).decode()
+        yield 3, decode(name, text.replace("Ünïcode ✓\\nand a second line", hostile).encode())
+
+
+def test_no_text_of_any_event_goal_claim_metric_report_or_agent_becomes_code(
+    visitor: Visitor, served: Served
+) -> None:
+    config = load_config(served.machine.environment())
+
+    def compose(parent: str = "", *, is_goal: bool = False) -> str:
+        events = partial(every_event, parent=parent, is_goal=is_goal)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(lambda: asyncio.run(compose_session(events, config))).result()
+
+    all_events = compose()
+    child, goal = compose(all_events), compose(is_goal=True)
+    (served.machine.workspace / "hostile.txt").write_text("\n".join(PAYLOADS))
+    show = {"command": f"cat hostile.txt; sleep 60 # {PAYLOADS[1]}", "background": True}
+    wait = {"calls": [{"name": "wait", "arguments": {"seconds": 900}}]}
+    running = begin(served, {"calls": [{"name": "shell", "arguments": show}]}, wait)
+    served.until(running, "WaitStarted")
+    page = visitor.enter()
+    views = {
+        "": ".card",
+        f"s/{all_events}": ".tree",
+        f"s/{child}": ".tree [aria-current]",
+        f"s/{goal}/goal": ".goal .claims, .goal .plot, .goal .timeline",
+        f"s/{goal}/report": ".report h2",
+        f"s/{running}/processes": "pre.live >> text=onerror",
+    }
+    for view, wanted in views.items():
+        visitor.to(view)
+        page.wait_for_selector(wanted)
+        open_all(page)
+        assert page.evaluate(CODE) == [], view
+        assert "onerror" in page.inner_text("main"), view
+
+
+def test_the_page_of_a_link_shows_a_question_as_text(visitor: Visitor, served: Served) -> None:
+    session = begin(served, call(f"touch x # {' '.join(PAYLOADS)}"), mode="ask")
+    served.until(session, "TurnEnded")
+    (asked,) = served.get("/questions")
+    code = Access(load_config(served.machine.environment())).link(session, asked["question"]["call"])
+    visitor.page.goto(f"{served.address}/answer#{code}")
+    visitor.page.wait_for_selector("#form:not([hidden])")
+    assert "onerror" in visitor.page.inner_text("#question")
+    assert visitor.page.evaluate("document.querySelectorAll('#question *').length") == 0
+    assert code not in visitor.page.url
 
 
 @pytest.mark.parametrize("text", PAYLOADS)
