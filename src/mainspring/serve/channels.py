@@ -8,6 +8,7 @@ behind reads the journal; one that is slow holds up nobody and loses deltas, nev
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -15,7 +16,7 @@ from functools import partial
 
 import msgspec
 
-from mainspring.app.operations.sessions import is_run, journal_of
+from mainspring.app.operations.sessions import is_run, journal_of, journal_stamp, session_folder
 from mainspring.documents.lines import as_json
 from mainspring.errors import JournalError
 from mainspring.events import Recorded
@@ -27,8 +28,10 @@ from mainspring.settings import Config
 
 _KEPT = 4096
 _PAGE = 500
-_LOOK_S, _LOOK_IDLE_S = 0.04, 0.5
-_CALM_LOOKS = 50
+_LOOK_S, _LOOK_IDLE_S = 0.01, 0.05
+_LOOKS, _LOOKS_IDLE = 20, 10
+_CALM_LOOKS = 10
+_TICK_NS = 20_000_000
 
 
 def frame(recorded: Recorded, *, is_view: bool = False) -> bytes:
@@ -41,6 +44,11 @@ def frame(recorded: Recorded, *, is_view: bool = False) -> bytes:
 
 def view_json(recorded: Recorded) -> bytes:
     return escape_json(msgspec.json.encode(view_of(recorded)))
+
+
+def _is_fresh(stamp: tuple[tuple[int, int], ...]) -> bool:
+    """Whether it was taken in the tick of the system's clock in which more may have been written."""
+    return any(abs(time.time_ns() - written_ns) < _TICK_NS for written_ns, _ in stamp)
 
 
 class Channels:
@@ -151,9 +159,12 @@ class _Channel:
             self._tell()
 
     async def _poll(self, reader: JournalReader, is_wanted: Callable[[], bool]) -> None:
-        """Reads what another process adds; seldom while nobody works on the session."""
-        calm = 0
+        """Reads what another process adds, as soon as its files have changed, and now and then anyway; more
+        seldom while nobody works on the session."""
+        calm, folder = 0, session_folder(self._config, self._session)
         while is_wanted():
+            stamp = journal_stamp(folder)
+            is_fresh = _is_fresh(stamp)
             try:
                 page = await reader.read(after=self._seq or 0, limit=_PAGE)
             except JournalError:
@@ -164,4 +175,7 @@ class _Channel:
                 continue
             calm += 1
             is_idle = calm > _CALM_LOOKS and not await is_run(self._config, self._session)
-            await asyncio.sleep(_LOOK_IDLE_S if is_idle else _LOOK_S)
+            for _ in range(_LOOKS_IDLE if is_idle else _LOOKS):
+                await asyncio.sleep(_LOOK_IDLE_S if is_idle else _LOOK_S)
+                if is_fresh or journal_stamp(folder) != stamp:
+                    break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -18,9 +18,11 @@ from mainspring.disk.usage import bytes_in
 from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
 from mainspring.journal import JournalReader, events_in
+from mainspring.journal.tables import FILE_NAME, WAL
 from mainspring.settings import Config
 
 _POLL_S = 0.1
+_FILES = (FILE_NAME, FILE_NAME + WAL)
 
 
 async def list_sessions(config: Config) -> list[SessionRow]:
@@ -86,6 +88,21 @@ async def find_session(config: Config, session: str) -> str:
 async def is_run(config: Config, session: str) -> bool:
     """Whether a process works on a session now, or holds it."""
     return await running(sessions_of(config), session) is not None
+
+
+def journal_stamp(folder: Path) -> tuple[tuple[int, int], ...]:
+    """Another value once the journal in the folder of a session was written, at the price of two looks at
+    files; what is written within the same tick of the system's clock may leave it as it is."""
+    found: list[tuple[int, int]] = []
+    for name in _FILES:
+        with suppress(FileNotFoundError):
+            known = (folder / name).stat()
+            found.append((known.st_mtime_ns, known.st_size))
+    return tuple(found)
+
+
+def session_folder(config: Config, session: str) -> Path:
+    return sessions_of(config).directory(session)
 
 
 async def read_events(config: Config, session: str) -> AsyncGenerator[Recorded]:
