@@ -48,7 +48,7 @@ def view_json(recorded: Recorded) -> bytes:
 
 def _is_fresh(stamp: tuple[tuple[int, int], ...]) -> bool:
     """Whether it was taken in the tick of the system's clock in which more may have been written."""
-    return any(abs(time.time_ns() - written_ns) < _TICK_NS for written_ns, _ in stamp)
+    return not stamp or any(abs(time.time_ns() - written_ns) < _TICK_NS for written_ns, _ in stamp)
 
 
 class Channels:

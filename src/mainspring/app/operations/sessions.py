@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -18,11 +19,9 @@ from mainspring.disk.usage import bytes_in
 from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
 from mainspring.journal import JournalReader, events_in
-from mainspring.journal.tables import FILE_NAME, WAL
 from mainspring.settings import Config
 
 _POLL_S = 0.1
-_FILES = (FILE_NAME, FILE_NAME + WAL)
 
 
 async def list_sessions(config: Config) -> list[SessionRow]:
@@ -91,14 +90,12 @@ async def is_run(config: Config, session: str) -> bool:
 
 
 def journal_stamp(folder: Path) -> tuple[tuple[int, int], ...]:
-    """Another value once the journal in the folder of a session was written, at the price of two looks at
+    """Another value once the journal in the folder of a session was written, at the price of a few looks at
     files; what is written within the same tick of the system's clock may leave it as it is."""
-    found: list[tuple[int, int]] = []
-    for name in _FILES:
-        with suppress(FileNotFoundError):
-            known = (folder / name).stat()
-            found.append((known.st_mtime_ns, known.st_size))
-    return tuple(found)
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        found = (each.stat() for each in entries if each.name.startswith("journal"))
+        return tuple((each.st_mtime_ns, each.st_size) for each in found)
+    return ()
 
 
 def session_folder(config: Config, session: str) -> Path:
