@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mainspring.events import CallEnded, ChildEnded, ChildStarted, SessionStarted
+from mainspring.events import CallEnded, ChildEnded, ChildStarted, FilesChanged, SessionStarted
 from mainspring.models.scripted import ScriptedCall, ScriptedReply
 from tests.agents.family import PARENT, Family, asks, script_of
 
@@ -35,3 +35,38 @@ def test_a_task_is_given_away_and_its_answer_comes_back(tmp_path):
     (call,) = stage.events(CallEnded)
     assert call.outcome == "ok"
     assert "42, see answer.py:1." in call.output
+
+
+def writes(path: str, content: str) -> ScriptedReply:
+    return ScriptedReply(calls=(ScriptedCall("write", {"path": path, "content": content}),))
+
+
+def test_work_of_writers_is_taken_over_in_order_and_conflicts_come_back(tmp_path):
+    script = script_of(
+        (asks("FIRST task", "SECOND task", "THIRD task"), says("Done.")),
+        FIRST=(writes("a.txt", "first\n"), says("wrote a")),
+        SECOND=(writes("a.txt", "second\n"), says("wrote a too")),
+        THIRD=(writes("b.txt", "third\n"), says("wrote b")),
+    )
+    stage = Family(tmp_path, script)
+    (stage.workspace / "c.txt").write_text("c\n")
+    assert stage.run(PARENT).text == "Done."
+    started = {each.child: each.task.split()[0] for each in stage.events(ChildStarted)}
+    ended = {started[each.child]: each for each in stage.events(ChildEnded)}
+    assert {task: each.landing for task, each in ended.items()} == {
+        "FIRST": "landed",
+        "SECOND": "conflict",
+        "THIRD": "landed",
+    }
+    assert (stage.workspace / "a.txt").read_text() == "first\n"
+    assert (stage.workspace / "b.txt").read_text() == "third\n"
+    assert ended["SECOND"].conflicts == ("a.txt",)
+    told = next(
+        each.output
+        for each in stage.events(CallEnded)
+        if "SECOND" in started.get(each.output.split()[1].rstrip(":"), "")
+    )
+    assert "Your task" in told
+    changed = {change.path for each in stage.events(FilesChanged) for change in each.changes}
+    assert {"a.txt", "b.txt"} <= changed, "undo must know what was taken over"
+    assert not list((tmp_path / "home-worktrees").iterdir())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from mainspring.events import (
     ChildEnded,
     ChildStarted,
     Event,
+    SessionResumed,
     SpendReserved,
     SpendSettled,
     TurnEnded,
@@ -29,7 +33,7 @@ EVERY_POINT = [
     *(f"parent:{seq}" for seq in range(1, PARENT_EVENTS + 1)),
     *(f"child:{seq}" for seq in range(1, CHILD_EVENTS + 1)),
 ]
-A_FEW_POINTS = ["parent:12", "parent:20", "child:1", "child:6", "child:20"]
+A_FEW_POINTS = ["parent:12", "parent:20", "child:6"]
 
 
 def work(folder: Path, kill: str = "") -> int:
@@ -96,6 +100,75 @@ def test_a_killed_family_completes_without_doing_anything_twice(tmp_path, kill):
     assert work(tmp_path, kill) == -signal.SIGKILL, f"the worker never came to {kill}"
     assert work(tmp_path) == 0
     check(tmp_path)
+
+
+def test_a_child_whose_journal_is_gone_is_lost_and_not_done_again(tmp_path):
+    assert work(tmp_path, "child:12") == -signal.SIGKILL
+    parent = (tmp_path / "home" / "parent").read_text()
+    spent = [event for event in journal(tmp_path, parent) if isinstance(event, SpendReserved) and event.child]
+    child = spent[-1].child
+    shutil.rmtree(tmp_path / "home" / "sessions" / child)
+    assert work(tmp_path) == 0
+    own = journal(tmp_path, parent)
+    ended = {event.child: event.state for event in own if isinstance(event, ChildEnded)}
+    assert ended[child] == "lost"
+    assert sorted(ended.values()) == ["done", "lost"]
+    assert not (tmp_path / "home" / "sessions" / child).exists()
+
+
+_HOLD = """
+import asyncio, sys
+from pathlib import Path
+from mainspring.catalog.sqlite import SqliteSessions
+async def hold():
+    journal = await SqliteSessions(Path(sys.argv[1])).open(sys.argv[2])
+    print("held", flush=True)
+    sys.stdin.read()
+asyncio.run(hold())
+"""
+
+
+def test_a_child_whose_other_process_dies_is_gone_on_with_within_two_seconds(tmp_path):
+    assert work(tmp_path, "child:12") == -signal.SIGKILL
+    parent = (tmp_path / "home" / "parent").read_text()
+    own = journal(tmp_path, parent)
+    child = next(
+        event.child for event in own if isinstance(event, ChildStarted) and event.task == "FIRST task"
+    )
+    argv = [sys.executable, "-c", _HOLD, str(tmp_path / "home"), child]
+    with subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"held\n"
+        again = subprocess.Popen([sys.executable, "-m", "tests.agents.worker", str(tmp_path)], cwd=ROOT)
+        try:
+            until(lambda: any(isinstance(each, SessionResumed) for each in journal(tmp_path, parent)))
+            other = next(
+                event.child for event in own if isinstance(event, ChildStarted) and event.child != child
+            )
+            until(lambda: other in _ended(tmp_path, parent))
+            assert child not in _ended(tmp_path, parent)
+            holder.kill()
+            killed = time.monotonic()
+            until(lambda: child in _ended(tmp_path, parent))
+            took_s = time.monotonic() - killed
+        finally:
+            holder.kill()
+            again.wait(60)
+    assert again.returncode == 0
+    check(tmp_path)
+    assert took_s < 10, f"known after {took_s:.1f} s"
+    print(f"a dead child was known and gone on with after {took_s:.2f} s")
+
+
+def _ended(folder: Path, parent: str) -> set[str]:
+    return {event.child for event in journal(folder, parent) if isinstance(event, ChildEnded)}
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.mark.slow

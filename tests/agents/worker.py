@@ -17,7 +17,7 @@ from typing import Any
 from mainspring.app import build
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Limits
-from mainspring.journal import Journal
+from mainspring.journal.sqlite import SqliteJournal
 from mainspring.models import Price
 from mainspring.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from tests.agents.family import PARENT, asks, script_of, settings
@@ -41,14 +41,14 @@ class KillingSessions(SqliteSessions):
         self._who, _, at = kill.partition(":")
         self._at = int(at or 0)
 
-    async def create(self, session: str | None = None) -> Journal:
+    async def create(self, session: str | None = None) -> SqliteJournal:
         return self._watched(await super().create(session), "child" if session else "parent")
 
-    async def open(self, session: str) -> Journal:
+    async def open(self, session: str) -> SqliteJournal:
         parent = (self.home / "parent").read_text() if (self.home / "parent").exists() else session
         return self._watched(await super().open(session), "parent" if session == parent else "child")
 
-    def _watched(self, journal: Journal, who: str) -> Journal:
+    def _watched(self, journal: SqliteJournal, who: str) -> SqliteJournal:
         subscribe = journal.subscribe
 
         def watched(on_appended: Callable[..., None], on_durable: Any = None) -> None:
@@ -59,7 +59,7 @@ class KillingSessions(SqliteSessions):
 
             subscribe(told, on_durable)
 
-        journal.subscribe = watched  # pyright: ignore[reportAttributeAccessIssue]
+        journal.subscribe = watched
         return journal
 
 

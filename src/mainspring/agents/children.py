@@ -11,12 +11,14 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from mainspring.agents.delegate import NAME, DelegateArguments
 from mainspring.agents.files import GENERAL, Agent
+from mainspring.agents.landing import bring_back
 from mainspring.agents.results import MAX_TEXT, ChildWork, told, work_of
 from mainspring.agents.shares import limits_of, share_of
 from mainspring.approvals.questions import Approver
@@ -46,6 +48,7 @@ from mainspring.secrets.injection import suspicions
 from mainspring.session.session import Session, runtime_of
 from mainspring.tools import CallContext, Output, ToolFailed
 from mainspring.waits.hold import hold
+from mainspring.workspace.worktrees import Worktree
 
 MAX_AT_WORK = 8
 """Children of one session that are at work at the same time."""
@@ -53,16 +56,24 @@ _SOURCE = NAME
 _LOOK_S = 0.5
 
 
+class ChildPlace(msgspec.Struct, frozen=True):
+    """Where a child works, and what it may read beside that."""
+
+    folder: Path
+    readable: tuple[Path, ...] = ()
+
+
 class ChildOpener(Protocol):
     """Opens the session of a child."""
 
     def __call__(
-        self, started: ChildStarted, agent: Agent, approver: Approver, *, is_new: bool
+        self, started: ChildStarted, agent: Agent, place: ChildPlace, approver: Approver, *, is_new: bool
     ) -> AbstractAsyncContextManager[Session]: ...
 
 
 class ChildRunner:
-    """`refusal` says why an agent may not be used here; empty when it may."""
+    """`refusal` says why an agent may not be used here; empty when it may. `copy_for` is the copy of the
+    workspace that a child works in, unless it only reads."""
 
     def __init__(
         self,
@@ -71,17 +82,20 @@ class ChildRunner:
         agents: Mapping[str, Agent],
         open_child: ChildOpener,
         refusal: Callable[[Agent], str],
+        copy_for: Callable[[str], Worktree],
     ) -> None:
         self._parent = parent
         self._sessions = sessions
         self._agents = agents
         self._open_child = open_child
         self._refusal = refusal
+        self._copy_for = copy_for
         self._runtime = runtime_of(parent)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._live: dict[str, Session] = {}
         self._stopped: set[str] = set()
         self._planning = asyncio.Lock()
+        self._landing = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -135,7 +149,7 @@ class ChildRunner:
                 agent=agent.name,
                 call=call,
                 model=arguments.model or agent.model,
-                isolation=_isolation(arguments, agent),
+                isolation=isolation_of(arguments, agent, state.mode),
                 is_background=arguments.background,
                 limits=self._limits(arguments, agent, call),
             )
@@ -181,7 +195,24 @@ class ChildRunner:
         except Exception as error:  # noqa: BLE001 - a fault of a child is on record in its journal, and told to its parent
             ended = await self._failed(started, f"mainspring itself failed: {error!r}")
         with suppress(JournalError):
-            await self._end(started, ended, time.monotonic() - began)
+            if started.isolation == "read-only":
+                await self._end(started, ended, time.monotonic() - began)
+                return
+            await self._until_earlier_ended(started)
+            async with self._landing:
+                copy = self._copy_for(started.child)
+                ended, changed = await bring_back(self._runtime, copy, started, ended)
+                await self._end(started, ended, time.monotonic() - began, *changed)
+                await asyncio.to_thread(copy.remove)
+
+    async def _until_earlier_ended(self, started: ChildStarted) -> None:
+        """Work is taken over in the order in which it was given away: the same calls give the same files."""
+        earlier = list(self._parent.state.children.open.values())
+        if started in earlier and not started.is_background:
+            before = [each for each in earlier[: earlier.index(started)] if not each.is_background]
+            tasks = [self._tasks[each.child] for each in before if each.child in self._tasks]
+            if tasks:
+                await asyncio.wait(tasks)
 
     async def _worked(self, started: ChildStarted) -> ChildEnded:
         child = started.child
@@ -189,7 +220,8 @@ class ChildRunner:
         while True:
             is_new = await self._is_new(child)
             try:
-                opened = self._open_child(started, agent, self._approver(started), is_new=is_new)
+                place = await self._place(started)
+                opened = self._open_child(started, agent, place, self._approver(started), is_new=is_new)
                 async with opened as session:
                     self._live[child] = session
                     try:
@@ -203,6 +235,13 @@ class ChildRunner:
         return work.as_ended(
             child, "stopped" if work.ended is None and child in self._stopped else work.state
         )
+
+    async def _place(self, started: ChildStarted) -> ChildPlace:
+        if started.isolation == "read-only":
+            return ChildPlace(self._parent.state.workspace)
+        copy = self._copy_for(started.child)
+        await asyncio.to_thread(copy.make)
+        return ChildPlace(copy.work, await asyncio.to_thread(lambda: copy.borrowed))
 
     async def _until_free(self, child: str) -> None:
         """Returns when no other process works on a child any more."""
@@ -243,7 +282,9 @@ class ChildRunner:
             work = ChildWork(ended=None)
         return work.as_ended(started.child, "failed", detail)
 
-    async def _end(self, started: ChildStarted, ended: ChildEnded, duration_s: float) -> None:
+    async def _end(
+        self, started: ChildStarted, ended: ChildEnded, duration_s: float, *changed: Event
+    ) -> None:
         runtime, state = self._runtime, self._parent.state
         if started.child not in state.children.open:
             return
@@ -251,7 +292,7 @@ class ChildRunner:
             full = await runtime.recorder.put_blob(ended.text.encode())
             ended = msgspec.structs.replace(ended, text=ended.text[:MAX_TEXT], full=full)
         ended = msgspec.structs.replace(ended, duration_s=round(duration_s, 3))
-        events: list[Event] = [ended]
+        events: list[Event] = [*changed, ended]
         if started.is_background or state.open_call(started.call) is None:
             text = told(ended, started.agent)
             events.append(NoteAdded(text=text, source=_SOURCE, suspicious=suspicions(text)))
@@ -314,7 +355,10 @@ class ChildRunner:
             await asyncio.gather(self._watcher, return_exceptions=True)
 
 
-def _isolation(arguments: DelegateArguments, agent: Agent) -> Isolation:
-    """A call may ask for less than an agent has, not for more."""
-    del arguments, agent
-    return "read-only"
+def isolation_of(arguments: DelegateArguments, agent: Agent, mode: str) -> Isolation:
+    """A call may ask for less than an agent has, not for more; nor may a parent that only reads."""
+    return (
+        "read-only"
+        if "read-only" in (arguments.isolation, agent.isolation) or mode == "plan"
+        else agent.isolation
+    )

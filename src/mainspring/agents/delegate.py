@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from mainspring.agents.files import Agent
+from mainspring.approvals import Effect
 from mainspring.tools import CallContext, Output, Tool
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
@@ -27,15 +28,19 @@ class DelegateArguments(Arguments, frozen=True):
 
 
 def delegate_tool(
-    agents: Iterable[Agent], run: Callable[[DelegateArguments, CallContext], Awaitable[Output]]
+    agents: Iterable[Agent],
+    run: Callable[[DelegateArguments, CallContext], Awaitable[Output]],
+    effect_of: Callable[[DelegateArguments], Effect],
 ) -> Tool:
+    """`effect_of` says whether a call gives work to somebody who writes."""
     lines = "\n".join(f"- {each.name}: {each.description}" for each in agents)
     listed = lines if len(lines) <= _MAX_LIST else f"{lines[:_MAX_LIST].rpartition(chr(10))[0]}\n…"
     return Tool(
         name=NAME,
         description=f"{described(Path(__file__))}\n{listed}",
         arguments=DelegateArguments,
-        effect="none",
+        effect="write",
+        effect_of=effect_of,
         goes_on=True,
         run=run,
     )

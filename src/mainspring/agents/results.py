@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from mainspring.catalog import Sessions, reading
@@ -97,4 +99,25 @@ def told(ended: ChildEnded, agent: str) -> str:
     whole = (
         f"[the whole answer is {HANDLE}{ended.full.sha256}, which read pages through]" if ended.full else ""
     )
-    return "\n".join(filter(None, (head, why, said, whole)))
+    return "\n".join(filter(None, (head, why, said, whole, *_told_changes(ended))))
+
+
+def _told_changes(ended: ChildEnded) -> Iterator[str]:
+    names = ", ".join(ended.files)
+    diff = f"{HANDLE}{ended.diff.sha256}" if ended.diff else ""
+    match ended.landing:
+        case "landed":
+            yield f"[its changes are in the workspace now: {names}; as a diff: {diff}]"
+        case "discarded":
+            yield f"[its changes were not taken over: {names}; as a diff: {diff}]"
+        case "conflict":
+            both = f"{HANDLE}{ended.both.sha256}" if ended.both else ""
+            yield (
+                f"[nothing of it was taken over, because these files changed here as well: "
+                f"{', '.join(ended.conflicts)}. Your task: read both sides ({both}) and its diff"
+                f" ({diff}), and make its changes to {names} yourself.]"
+            )
+        case "" | "unchanged":
+            pass
+    if ended.left_out:
+        yield f"[not taken over: {', '.join(ended.left_out)}]"

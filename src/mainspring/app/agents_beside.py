@@ -44,6 +44,11 @@ def agent_folders(workspace: Path, config: Config) -> Iterator[tuple[Path, bool]
     yield from ((place, False) for each in usable_folders(config, workspace)[0] for place in each.agents)
 
 
+def worktrees_folder(config: Config) -> Path:
+    """Where children have their copies of workspaces: not among our data, which no child may read."""
+    return config.home.with_name(f"{config.home.name}-worktrees")
+
+
 @asynccontextmanager
 async def agents_beside(
     agents: SessionAgents | None,

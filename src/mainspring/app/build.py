@@ -147,7 +147,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         system, context = join_prompt(prompt), context_message(prompt)
         for each in models.all:
             check_context(each, system + context, toolbox.specs)
-        files = Files(confinement_of(known.place, chosen_mode, config))
+        files = Files(confinement_of(known.place, chosen_mode, config, child.readable if child else ()))
         notice = "" if session else hidden_notice(files.policy, files.scan)
         opening = Opening(
             models=models,

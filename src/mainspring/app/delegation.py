@@ -6,12 +6,14 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-from mainspring.agents.children import ChildRunner
+from mainspring.agents.children import ChildPlace, ChildRunner, isolation_of
 from mainspring.agents.delegate import DelegateArguments, delegate_tool
-from mainspring.agents.files import READERS, Agent
+from mainspring.agents.files import GENERAL, READERS, Agent
 from mainspring.app import build
+from mainspring.app.agents_beside import worktrees_folder
 from mainspring.app.models import known_spec
 from mainspring.app.operations.agents import agent_refusal, list_agents
+from mainspring.approvals import Effect
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
 from mainspring.errors import UsageError
@@ -24,6 +26,7 @@ from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.workspace.skills import Skill
+from mainspring.workspace.worktrees import Worktree
 
 
 class SessionAgents:
@@ -32,14 +35,20 @@ class SessionAgents:
     def __init__(self, workspace: Path, config: Config) -> None:
         self._agents, _ = list_agents(config, workspace)
         self._runner: ChildRunner | None = None
+        self._session: Session | None = None
 
     def tools(self, window: int | None) -> list[Tool]:
         del window
-        return [delegate_tool(self._agents.values(), self._delegate)]
+        return [delegate_tool(self._agents.values(), self._delegate, self._effect)]
 
     def find(self, name: str) -> Tool | None:
         del name
         return None
+
+    def _effect(self, arguments: DelegateArguments) -> Effect:
+        agent = self._agents.get(arguments.agent, GENERAL)
+        mode = self._session.state.mode if self._session else ""
+        return "write" if isolation_of(arguments, agent, mode) == "worktree" else "none"
 
     async def _delegate(self, arguments: DelegateArguments, place: CallContext) -> Output:
         if self._runner is None:
@@ -60,12 +69,13 @@ class SessionAgents:
         """Runs children while a session is open."""
 
         def opened(
-            started: ChildStarted, agent: Agent, approver: Approver, *, is_new: bool
+            started: ChildStarted, agent: Agent, place: ChildPlace, approver: Approver, *, is_new: bool
         ) -> AbstractAsyncContextManager[Session]:
             return open_child(
                 session,
                 started,
                 agent,
+                place,
                 approver,
                 config=config,
                 store=store,
@@ -78,7 +88,13 @@ class SessionAgents:
         def refusal(agent: Agent) -> str:
             return agent_refusal(config, agent)
 
-        self._runner = ChildRunner(session, store, self._agents, opened, refusal)
+        def copy_for(child: str) -> Worktree:
+            files = runtime_of(session).workbench.files
+            folder = worktrees_folder(config) / child
+            return Worktree(folder, session.state.workspace, files, config.environment)
+
+        self._session = session
+        self._runner = ChildRunner(session, store, self._agents, opened, refusal, copy_for)
         async with self._runner.beside():
             yield
 
@@ -87,6 +103,7 @@ def open_child(
     parent: Session,
     started: ChildStarted,
     agent: Agent,
+    place: ChildPlace,
     approver: Approver,
     *,
     config: Config,
@@ -101,7 +118,7 @@ def open_child(
     is_reading = started.isolation == "read-only"
     fallback = [] if started.model else [SharedModel(runtime.models.find(name)) for name in state.fallbacks]
     return build.open(
-        state.workspace,
+        place.folder,
         session="" if is_new else started.child,
         model=_model(started.model, runtime.models.current, config),
         fallback=fallback,
@@ -115,7 +132,7 @@ def open_child(
         approver=approver,
         allow_unpriced=True,
         allow_home=allow_home,
-        parent=ChildSession(parent, started.child, agent.name),
+        parent=ChildSession(parent, started.child, agent.name, place.readable),
         config=config,
         sessions=store,
         origin=origin,

@@ -124,8 +124,10 @@ def _layered(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
     )
 
 
-def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
-    """What file tools and commands may touch in a workspace."""
+def confinement_of(
+    workspace: Path, mode: Mode, config: Config, readable: tuple[Path, ...] = ()
+) -> Confinement:
+    """What file tools and commands may touch in a workspace, and read beside it."""
     limits = config.settings.sandbox
     policy = confined(
         workspace,
@@ -134,6 +136,7 @@ def confinement_of(workspace: Path, mode: Mode, config: Config) -> Confinement:
         settings=config.folder,
         environment=config.environment,
         mode="read-only" if mode == "plan" else "workspace-write",
+        readable=readable,
     )
     hide, show = limits.hide, limits.show
     daily = (config.daily_anchor.resolve(),) if config.daily_anchor else ()

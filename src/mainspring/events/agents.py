@@ -37,7 +37,8 @@ class ChildStarted(Event, frozen=True):
 
 class ChildEnded(Event, frozen=True):
     """The work of a child is over. `text` is what it said last, cut when it is long: `full` has the whole.
-    `diff` is what it changed in `files`; those in `conflicts` were changed here as well."""
+    `diff` is what it changed in `files`; those in `conflicts` were changed here as well, and
+    `both` shows both sides; nothing was taken over then. `left_out` could not be taken over, and why."""
 
     child: Id
     state: ChildState
@@ -48,6 +49,8 @@ class ChildEnded(Event, frozen=True):
     files: tuple[str, ...] = ()
     landing: Landing = ""
     conflicts: tuple[str, ...] = ()
+    both: Blob | None = None
+    left_out: tuple[str, ...] = ()
     steps: int = 0
     calls: int = 0
     usage: Usage = Usage()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from mainspring.session.session import Session
@@ -14,3 +16,5 @@ class ChildSession(msgspec.Struct, frozen=True):
     parent: Session
     session: str
     agent: str
+    readable: tuple[Path, ...] = ()
+    """What it may read beside its workspace: the objects that its repository borrows."""

@@ -23,7 +23,7 @@ from mainspring.workspace.restore import RestoreStep, net, state_of
 PREFIX = "mainspring/"
 _SLUG_LENGTH = 40
 _MAX_FILE_BYTES = 1 << 30
-_FALLBACK = {
+FALLBACK_IDENTITY = {
     "GIT_AUTHOR_NAME": "mainspring",
     "GIT_AUTHOR_EMAIL": "mainspring@localhost",
     "GIT_COMMITTER_NAME": "mainspring",
@@ -181,7 +181,7 @@ def _free_name(git: Git, goal: str) -> str:
 def _identity(git: Git) -> Mapping[str, str]:
     """Nothing when the user has an identity, else ours."""
     is_known = all(git.text("config", "--get", key, check=False) for key in ("user.name", "user.email"))
-    return {} if is_known else _FALLBACK
+    return {} if is_known else FALLBACK_IDENTITY
 
 
 def _left_out(

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.app.agents_beside import worktrees_folder
 from mainspring.app.operations.daemon import service_unit
 from mainspring.app.operations.keys import keyring_keys, remove_keyring_keys
 from mainspring.app.operations.processes import list_processes
@@ -51,6 +52,7 @@ async def written_places(config: Config) -> WrittenPlaces:
     settings = _of_folder(config, config.folder, SETTINGS_NAMES)
     found: dict[Path, WrittenKind] = {**dict.fromkeys(settings, "settings"), **dict.fromkeys(data, "data")}
     found |= dict.fromkeys(_files_elsewhere(config), "data")
+    found |= {each: "data" for each in (worktrees_folder(config),) if each.is_dir()}
     unit = service_unit(config).path
     found |= dict.fromkeys(unit.parent.glob(unit.name), "unit")
     found |= dict.fromkeys(left_behind(Path(tempfile.gettempdir())), "scratch")
