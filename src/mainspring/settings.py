@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import msgspec
 import platformdirs
 
+from mainspring.checks.settings import ChecksSettings
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.context.work import WorkSettings
 from mainspring.disk.formats import convert_toml, toml_content
@@ -191,6 +192,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long data is kept, and how much of it."""
     work: WorkSettings = WorkSettings()
     """How a model is helped before and after its own steps."""
+    checks: ChecksSettings = ChecksSettings()
+    """Checks of the files that an agent changes."""
     mcp: McpSettings = McpSettings()
     """MCP servers, whose tools agents can use."""
     notify: NotifySettings = NotifySettings()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -286,3 +287,10 @@ def test_bash_runs_nothing_that_the_reader_did_not_see(tmp_path: Path, source: s
             or (argv and argv[0].text == ran[0] and not all(word.is_plain for word in argv))
             for argv in seen
         ), (source, ran)
+
+
+def test_a_line_with_thousands_of_pipes_is_unreadable_at_once() -> None:
+    began = time.process_time()
+    assert not read("a|" * 20_000 + "b").is_clear
+    assert time.process_time() - began < 2
+    assert read("|".join(["a"] * 400)).is_clear

@@ -16,6 +16,7 @@ from mainspring.approvals.wrappers import Word
 
 _LANGUAGE = Language(tree_sitter_bash.language())
 _MAX_BYTES = 64 * 1024
+_MAX_PIPES = 1000  # the grammar takes seconds for some thousands of them in one line
 # Characters on whose meaning the grammar and bash disagree: they make a text unreadable, not harmless.
 _AMBIGUOUS = re.compile(
     r"[^\S \t\n]|[\x00-\x08\x0e-\x1f\x7f\ufeff\ud800-\udfff]|\S\\\n|(?:\A|\n)[ \t]*\\\n"
@@ -38,7 +39,7 @@ _GLOB = re.compile(r"[*?\[]|[@!+]\(")
 def parse(source: str) -> tuple[Node | None, str]:
     """The tree of a text as far as there is one, and why it cannot be believed."""
     encoded = source.encode("utf-8", "surrogatepass")
-    if len(encoded) > _MAX_BYTES:
+    if len(encoded) > _MAX_BYTES or source.count("|") > _MAX_PIPES:
         return None, "it is too long to be read"
     if _AMBIGUOUS.search(source):
         return None, "it contains characters that shells read in different ways"

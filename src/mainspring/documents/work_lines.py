@@ -10,6 +10,7 @@ from mainspring.events import (
     PRIMING_SOURCE,
     RESUMED_SOURCE,
     ArtifactSaved,
+    ChangesChecked,
     Event,
     HookEnded,
     HookStarted,
@@ -17,6 +18,7 @@ from mainspring.events import (
     SuiteEnded,
     SuiteStarted,
 )
+from mainspring.events.counts import plural
 
 
 def _note_added(event: NoteAdded) -> str:
@@ -45,6 +47,16 @@ def _suite_ended(event: SuiteEnded) -> str:
     return f"  tests: {what.get(event.outcome, event.outcome)}{code}"
 
 
+def _changes_checked(event: ChangesChecked) -> str:
+    """What is wrong is in the note that follows; here that it was looked at."""
+    found = [each for file in event.files for each in file.findings]
+    if not found:
+        return ""
+    errors = sum(each.severity == "error" for each in found)
+    warnings = plural(len(found) - errors, "warning")
+    return f"  checks: {plural(errors, 'error')}, {warnings} ({plural(len(event.files), 'file')})"
+
+
 def _artifact_saved(event: ArtifactSaved) -> str:
     note = f": {event.note}" if event.note else ""
     return f"· saved {event.name} ({event.blob.size:,} bytes, {event.blob.sha256[:12]}){note}"
@@ -65,6 +77,7 @@ def _hook_ended(event: HookEnded) -> str:
 WORK_LINES: dict[type[Event], Callable[[Any], str]] = {
     NoteAdded: _note_added,
     ArtifactSaved: _artifact_saved,
+    ChangesChecked: _changes_checked,
     SuiteStarted: _suite_started,
     SuiteEnded: _suite_ended,
     HookStarted: _hook_started,

@@ -24,7 +24,7 @@ from mainspring.models import Price
 from mainspring.sandbox import Command, Confinement, Sandbox
 from mainspring.sandbox import CommandResult as Exited
 from mainspring.sandbox.streams import Line, Printed, printed, written
-from mainspring.turns.endings import End, failed, refused, run_to_end
+from mainspring.turns.endings import UNCLEAN, End, failed, refused, run_to_end
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import Reservation, left_usd, overspent, reserve, settle, share_usd
 
@@ -215,6 +215,8 @@ class OutsideEngine:
             end = failed(error)
         finally:
             await run.conclude(exited, end)
+        if runtime.upkeep.checks and (problem := await runtime.upkeep.checks(runtime)):
+            return End("failed", problem, UNCLEAN)
         return End("done", last_line(runtime)) if end.ending == "done" else end
 
 

@@ -66,6 +66,7 @@ PRIMING_SOURCE = "mainspring:files"
 """The source of the note that shows what a task names, before the first step."""
 
 TESTS_SOURCE = "mainspring:tests"
+CHECKS_SOURCE = "mainspring:checks"
 """The source of the note that tells what the project's tests say after a change."""
 """How hard a model should think; what a provider has no word for becomes the nearest it has."""
 
@@ -286,3 +287,21 @@ class FileChange(Value, frozen=True):
     before: FileState | None = None
     after: FileState | None = None
     renamed_from: str = ""
+
+
+class CheckFinding(Value, frozen=True):
+    """What the check `by` says of a file: `rule` is its own name for that; line 0 is the whole file."""
+
+    by: Word
+    message: str
+    rule: str = ""
+    line: int = 0
+    severity: Literal["error", "warning"] = "error"
+
+
+class CheckedFile(Value, frozen=True):
+    """A changed file, by whom it was looked at, and what they found that was not there before."""
+
+    path: str
+    by: tuple[Word, ...] = ()
+    findings: tuple[CheckFinding, ...] = ()

@@ -7,6 +7,7 @@ from typing import Literal
 from mainspring.events.base import Event, Id, Sha256
 from mainspring.events.values import (
     Blob,
+    CheckedFile,
     Extent,
     FileChange,
     Origin,
@@ -78,6 +79,17 @@ class SuiteEnded(Event, frozen=True):
     exit_code: int | None = None
     duration_s: float = 0.0
     summary: str = ""
+
+
+class ChangesChecked(Event, frozen=True):
+    """What checks found in changed files that was not in them before the session, and what they could not
+    look at. It takes the place of what the same checks said of the same files before. `is_late` says that the
+    agent took another step first."""
+
+    files: tuple[CheckedFile, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    duration_s: float = 0.0
+    is_late: bool = False
 
 
 class BranchMoved(Event, frozen=True):

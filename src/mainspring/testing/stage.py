@@ -21,6 +21,7 @@ from mainspring.app import build
 from mainspring.app.blocking import run_blocking
 from mainspring.app.programs import OpenOptions
 from mainspring.catalog import Sessions, reading
+from mainspring.checks.settings import ChecksSettings
 from mainspring.context.work import UNASSISTED
 from mainspring.errors import ModelError
 from mainspring.events import Event, Recorded
@@ -91,8 +92,12 @@ class Stage:
 
     def _config(self) -> Config:
         config = load_config({"MAINSPRING_HOME": str(self.folder / "home")})
-        off = PluginSettings(enabled=False)
-        settings = msgspec.structs.replace(config.settings, work=UNASSISTED, plugins=off)
+        settings = msgspec.structs.replace(
+            config.settings,
+            work=UNASSISTED,
+            plugins=PluginSettings(enabled=False),
+            checks=ChecksSettings(after_change="off"),
+        )
         return msgspec.structs.replace(config, settings=settings)
 
     async def ask(self, text: str = "", **options: Unpack[OpenOptions]) -> Reply:

@@ -28,6 +28,10 @@ _UNKNOWN = (
 )
 
 
+UNCLEAN = "`mainspring checks` lists them; resume with a hint, or set `after_change` of `[checks]` to `warn`."
+"""What to do about a turn that checks of its changes fail."""
+
+
 class End(msgspec.Struct, frozen=True):
     """Why a turn is over, and what a person can do about it."""
 

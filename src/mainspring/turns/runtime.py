@@ -19,7 +19,17 @@ from mainspring.catalog import Day
 from mainspring.context.guards import IDLE_STEPS, Guards, load_guards
 from mainspring.context.history import History, Projection
 from mainspring.context.work import UNASSISTED, WorkSettings
-from mainspring.events import Compacted, Delta, Event, Limits, Origin, Recorded, SandboxChosen, StatusDelta
+from mainspring.events import (
+    Compacted,
+    Delta,
+    Event,
+    FilesChanged,
+    Limits,
+    Origin,
+    Recorded,
+    SandboxChosen,
+    StatusDelta,
+)
 from mainspring.folds.ledger import TimeLeft
 from mainspring.folds.processes import Handles
 from mainspring.folds.state import State, load_state
@@ -63,6 +73,15 @@ class HistoryCompactor(Protocol):
         ...
 
 
+class ChangeChecks(Protocol):
+    """Looks at changed files between two steps, and records what there is to say about them. Gives why the
+    turn fails, where it must not end so."""
+
+    async def __call__(self, runtime: Runtime, /) -> str: ...
+
+    async def close(self) -> None: ...
+
+
 class Workbench(msgspec.Struct, frozen=True, kw_only=True):
     """What the calls of a session work with. `choose_sandbox` is asked when a sandbox is first needed;
     `processes` is the folder of background processes; `nested` finds the instructions of subfolders."""
@@ -97,6 +116,8 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
     router: Router | None = None
     checkpoint: Path | None = None
     """The file in which folds are kept, so that a long session opens quickly."""
+    checks: ChangeChecks | None = None
+    """Who looks at what each step changed; None when nobody does."""
 
 
 class Runtime:
@@ -127,6 +148,8 @@ class Runtime:
         self.handles = Handles(workbench.processes, lambda: self.state.processes)
         self.is_recalled = True
         """Whether the files count as seen that an earlier process of this session showed."""
+        self.changed_seq: int | None = None
+        """The newest change of files on record; None when only the journal knows."""
         self.stopped_by: Origin | None = None
         """Who asked from another process that the turn be stopped."""
         self.started: dict[str, Permitted[Prepared]] = {}
@@ -279,6 +302,8 @@ class Runtime:
             if failure is None:
                 await self.keep_folds()
             await self.workbench.time_machine.close()
+            if self.upkeep.checks:
+                await self.upkeep.checks.close()
             await self._close_sandbox()
             await self.models.close()
         finally:
@@ -299,6 +324,8 @@ class Runtime:
             self.guards.apply(item)
             self._projection.apply(item)
             self.feed.add(item)
+            if isinstance(item.event, FilesChanged):
+                self.changed_seq = item.seq
         self.last_seq = recorded[-1].seq
 
 

@@ -11,7 +11,7 @@ from mainspring.context.values import touched_by
 from mainspring.errors import MediaRefused
 from mainspring.events import Ending, GuardTripped, MediaLeftOut, NoteAdded
 from mainspring.folds.processes import news
-from mainspring.turns.endings import End
+from mainspring.turns.endings import UNCLEAN, End
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.stuck import lost_attempt, sample_as_usual, take_rung
 from mainspring.turns.suite import check_changes
@@ -23,10 +23,12 @@ _REMEDY = "Look at what it did with `mainspring show`, then resume with a hint o
 
 
 async def check_guards(runtime: Runtime) -> End | None:
-    """Shows the instructions that the last calls came upon and what tests say to their changes, and records
-    what a guard has to say, each once; the end of the turn when the model did not listen."""
+    """Shows the instructions that the last calls came upon and what checks and tests say to their changes,
+    and records what a guard has to say, each once; the end of the turn when the model did not listen."""
     if notes := _new_instructions(runtime):
         await runtime.record(*notes)
+    if runtime.upkeep.checks and (problem := await runtime.upkeep.checks(runtime)):
+        return End("failed", problem, UNCLEAN)
     await check_changes(runtime)
     if end := await lost_attempt(runtime):
         return end

@@ -1,0 +1,305 @@
+"""Checks the files that the last step changed, whoever changed them: an edit, a command, another agent.
+
+It hangs on what the time machine recorded, so it reads the very content that was recorded, before and after.
+Only what was not wrong before the session is told, errors first, ten lines at most; the rest is behind a
+handle. What could not be checked is told once, so that silence never looks like clean. A linter that is late
+is told at the next step, unless the file has changed since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from mainspring.approvals.trust import TrustSubject
+from mainspring.checks import ChangedFile, Checker, NotChecked, new_findings
+from mainspring.checks.linters import LINTERS, ProjectLinter, find_linters
+from mainspring.checks.settings import ChecksSettings
+from mainspring.checks.syntax import Syntax
+from mainspring.context.history import read_all
+from mainspring.context.mentions import is_source
+from mainspring.documents.findings import line_of
+from mainspring.events import (
+    CHECKS_SOURCE,
+    Blob,
+    ChangesChecked,
+    CheckedFile,
+    CheckFinding,
+    Event,
+    FileChange,
+    FilesChanged,
+    FileState,
+    NoteAdded,
+)
+from mainspring.events.counts import plural
+from mainspring.secrets.injection import suspicions
+from mainspring.turns.runtime import Runtime
+
+MAX_FILES = 50
+_SHOWN = 10
+_LAST_WAIT_S = 5.0
+_MAX_ASKED = 2
+_KINDS = ("FilesChanged", "ChangesChecked")
+
+
+class _Waiting(msgspec.Struct):
+    """A file to be looked at: as it was when the session began, and as it is by the newest event."""
+
+    path: str
+    before: Blob | None
+    state: FileState | None
+
+    @property
+    def content(self) -> str:
+        return self.state.content_sha256 if self.state else ""
+
+
+class _Late(msgspec.Struct):
+    file: _Waiting
+    checker: str
+    task: asyncio.Task[list[CheckFinding]]
+    began: float
+
+
+class _Round(msgspec.Struct):
+    """What one round of looking came to: findings by file and check, and what was left out."""
+
+    found: dict[str, dict[str, list[CheckFinding]]] = {}
+    not_checked: list[str] = []
+
+    def add(self, path: str, by: str, findings: list[CheckFinding]) -> None:
+        self.found.setdefault(path, {})[by] = findings
+
+    def event(self, duration_s: float, *, is_late: bool) -> ChangesChecked:
+        files = [
+            CheckedFile(
+                path=path,
+                by=tuple(sorted(by)),
+                findings=tuple(sorted((each for one in by.values() for each in one), key=_order)),
+            )
+            for path, by in self.found.items()
+        ]
+        return ChangesChecked(
+            files=tuple(files),
+            not_checked=tuple(dict.fromkeys(self.not_checked)),
+            duration_s=round(duration_s, 6),
+            is_late=is_late,
+        )
+
+
+class AfterChange:
+    """The checks of one session, for its turns. `is_trusted` says whether a person approved code of the
+    project."""
+
+    def __init__(
+        self,
+        settings: ChecksSettings,
+        environment: Mapping[str, str],
+        is_trusted: Callable[[TrustSubject], bool],
+    ) -> None:
+        self._settings = settings
+        self._environment = environment
+        self._is_trusted = is_trusted
+        self._folded_seq = 0
+        self._first: dict[str, Blob | None] = {}
+        self._now: dict[str, str] = {}
+        self._standing: dict[str, dict[str, tuple[CheckFinding, ...]]] = {}
+        self._told_unchecked: set[str] = set()
+        self._asked = 0
+        self._late: list[_Late] = []
+        self._syntax: Syntax | None = None
+
+    async def __call__(self, runtime: Runtime) -> str:
+        """Looks at what was changed since it last did, and records what there is to say; why the turn fails
+        when errors block it and the model did not listen."""
+        if waiting := await self._changed(runtime):
+            await self._check(runtime, waiting)
+        if runtime.history.is_answered and self._late:
+            await asyncio.wait([each.task for each in self._late], timeout=_LAST_WAIT_S)
+        await self._take_late(runtime)
+        is_blocking = self._settings.after_change == "block" and runtime.history.is_answered
+        return await self._block(runtime) if is_blocking else ""
+
+    async def close(self) -> None:
+        for each in self._late:
+            each.task.cancel()
+        await asyncio.gather(*(each.task for each in self._late), return_exceptions=True)
+        if self._syntax:
+            await self._syntax.close()
+
+    async def _changed(self, runtime: Runtime) -> list[_Waiting]:
+        """The files that changed since the last look, with what they were before the session."""
+        if runtime.changed_seq is not None and runtime.changed_seq <= self._folded_seq:
+            return []
+        changed: dict[str, FileChange] = {}
+        for item in await read_all(runtime.journal, kinds=_KINDS, after=self._folded_seq):
+            match item.event:
+                case FilesChanged(changes=changes):
+                    for change in changes:
+                        self._first.setdefault(change.path, change.before.blob if change.before else None)
+                        changed[change.path] = change
+                case ChangesChecked() as checked:
+                    changed = {} if not checked.is_late else changed
+                    self._remember(checked)
+                case _:
+                    pass
+        self._folded_seq = runtime.last_seq
+        runtime.changed_seq = runtime.changed_seq or 0
+        return [_Waiting(path, self._first[path], change.after) for path, change in changed.items()]
+
+    async def _check(self, runtime: Runtime, waiting: Sequence[_Waiting]) -> None:
+        began, now, late = time.monotonic(), _Round(), list[_Late]()
+        linters, missing = await self._linters(runtime) if self._settings.linters == "on" else ([], {})
+        for file in waiting[:MAX_FILES]:
+            late += await self._look(runtime, file, linters, now)
+        if len(waiting) > MAX_FILES:
+            now.not_checked.append(f"{len(waiting) - MAX_FILES} more files of one step")
+        names = {file.path for file in waiting}
+        now.not_checked += [
+            f"{facts.name}: {missing[facts.name]}"
+            for facts in LINTERS
+            if facts.name in missing and any(name.endswith(facts.suffixes) for name in names)
+        ]
+        if late:
+            await asyncio.wait([each.task for each in late], timeout=self._settings.wait_ms / 1000)
+        self._late += [each for each in late if not each.task.done()]
+        for each in late:
+            if each.task.done():
+                _collect(now, each)
+        if now.found or now.not_checked:
+            await self._record(runtime, now.event(time.monotonic() - began, is_late=False))
+
+    async def _look(
+        self, runtime: Runtime, file: _Waiting, linters: Sequence[ProjectLinter], now: _Round
+    ) -> list[_Late]:
+        """Starts the checks of one file."""
+        self._now[file.path] = file.content
+        if file.state is None:  # it is gone, and with it what stood against it
+            for by in self._standing.get(file.path, ()):
+                now.add(file.path, by, [])
+            return []
+        syntax = self._syntax = self._syntax or Syntax(runtime.workbench.files.policy, runtime.sandbox)
+        checkers = [checker for checker in (syntax, *linters) if checker.takes(file.path)]
+        if file.state.kind != "file" or not (checkers or is_source(file.path)):
+            return []
+        if not checkers or not file.state.blob:
+            why = "its content is not kept" if checkers else "no check knows files of this kind"
+            now.not_checked.append(f"{file.path}: {why}")
+            return []
+        get = runtime.recorder.get_blob
+        before = await get(file.before) if file.before else None
+        changed = ChangedFile(runtime.recorder.vault.expand(file.path), before, await get(file.state.blob))
+        return _started(file, changed, checkers)
+
+    async def _linters(self, runtime: Runtime) -> tuple[list[ProjectLinter], dict[str, str]]:
+        """Those that may run, and why others do not."""
+        policy = runtime.workbench.files.policy
+        found, missing = await asyncio.to_thread(find_linters, policy, self._environment, runtime.sandbox)
+        allowed: list[ProjectLinter] = []
+        for linter in found:
+            if linter.subject is None or self._is_trusted(linter.subject):
+                allowed.append(linter)
+            else:
+                missing[linter.name] = f"not approved; a person can: mainspring trust add {linter.name!r}"
+        return allowed, missing
+
+    async def _take_late(self, runtime: Runtime) -> None:
+        """Tells what linters found since; of files that were changed again, nothing."""
+        done = [each for each in self._late if each.task.done()]
+        self._late = [each for each in self._late if not each.task.done()]
+        now = _Round()
+        for each in done:
+            if self._now.get(each.file.path) == each.file.content:
+                _collect(now, each)
+        if now.found or now.not_checked:
+            began = min(each.began for each in done)
+            await self._record(runtime, now.event(time.monotonic() - began, is_late=True))
+
+    async def _record(self, runtime: Runtime, checked: ChangesChecked) -> None:
+        new = [
+            (file.path, each)
+            for file in checked.files
+            for each in file.findings
+            if _key(each) not in map(_key, self._standing.get(file.path, {}).get(each.by, ()))
+        ]
+        unchecked = [each for each in checked.not_checked if each not in self._told_unchecked]
+        self._remember(checked)
+        events: list[Event] = [checked]
+        if new or (unchecked and not runtime.history.is_answered):
+            found = f"{plural(len(new), 'new problem')} in what was changed:\n" if new else ""
+            left = f"Not checked: {'; '.join(unchecked[:_SHOWN])}" if unchecked else ""
+            text = "\n".join(filter(None, (found + await _list(runtime, new), left)))
+            events.append(NoteAdded(text=text, source=CHECKS_SOURCE, suspicious=suspicions(text)))
+        await runtime.record(*events, is_durable=False)
+
+    def _remember(self, checked: ChangesChecked) -> None:
+        for file in checked.files:
+            standing = self._standing.setdefault(file.path, {})
+            for by in file.by:
+                standing[by] = tuple(each for each in file.findings if each.by == by)
+        self._told_unchecked |= set(checked.not_checked)
+
+    async def _block(self, runtime: Runtime) -> str:
+        """Asks again while errors stand that this session made, a few times; then the turn fails."""
+        standing = [
+            (path, each) for path, by in self._standing.items() for found in by.values() for each in found
+        ]
+        errors = [(path, each) for path, each in standing if each.severity == "error"]
+        if not errors or self._asked >= _MAX_ASKED:
+            self._asked = 0
+            return f"Checks still find {plural(len(errors), 'error')} in what was changed." if errors else ""
+        self._asked += 1
+        text = f"Not done yet: this must be right first.\n{await _list(runtime, errors)}"
+        await runtime.record(NoteAdded(text=text, source=CHECKS_SOURCE, suspicious=suspicions(text)))
+        return ""
+
+
+def _started(file: _Waiting, changed: ChangedFile, checkers: Sequence[Checker]) -> list[_Late]:
+    """The checks as tasks: linters wait for the syntax, and say nothing of what cannot even be read."""
+    began = time.monotonic()
+    tasks: list[_Late] = []
+    for checker in checkers:
+        first = tasks[0].task if tasks and tasks[0].checker == Syntax.name else None
+        task = asyncio.create_task(_find(checker, changed, first))
+        tasks.append(_Late(file, checker.name, task, began))
+    return tasks
+
+
+async def _find(
+    checker: Checker, changed: ChangedFile, first: asyncio.Task[list[CheckFinding]] | None
+) -> list[CheckFinding]:
+    if first:
+        await asyncio.wait([first])
+        if not first.cancelled() and not first.exception() and first.result():
+            return []
+    return await new_findings(checker, changed)
+
+
+def _collect(now: _Round, late: _Late) -> None:
+    """What a linter found, or why it could not tell; a fault of ours is raised."""
+    error = late.task.exception()
+    if isinstance(error, NotChecked):
+        now.not_checked.append(f"{late.file.path} by {late.checker}: {error}")
+    else:
+        now.add(late.file.path, late.checker, late.task.result())
+
+
+def _order(finding: CheckFinding) -> tuple[bool, int]:
+    return finding.severity != "error", finding.line
+
+
+def _key(finding: CheckFinding) -> tuple[str, str]:
+    return finding.rule, finding.message
+
+
+async def _list(runtime: Runtime, findings: Sequence[tuple[str, CheckFinding]]) -> str:
+    """Errors first, ten lines at most, the rest behind a handle."""
+    ordered = sorted(findings, key=lambda found: _order(found[1])[0])
+    lines = [line_of(path, each) for path, each in ordered]
+    if len(lines) > _SHOWN:
+        blob = await runtime.recorder.put_blob("\n".join(lines).encode())
+        lines[_SHOWN:] = [f"and {len(lines) - _SHOWN} more: read `blob:{blob.sha256}`"]
+    return "\n".join(lines)

@@ -1,0 +1,155 @@
+"""Reads files by their grammars, as a program of its own: grammars are written in C, and some files crash
+them or keep them busy for minutes. It imports nothing of mainspring, so that it starts quickly.
+
+A request on standard input is a line of JSON (`path`, `size`), then so many bytes; the answer is a line:
+`found` with lines and messages, or `not_checked` with a reason.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+MAX_FOUND = 20
+_MAX_SHOWN = 60
+
+Found = list[tuple[int, str]]
+
+
+class NotRead(Exception):
+    """Why nothing can be said."""
+
+
+class Grammar(NamedTuple):
+    """The module that brings a grammar, and which function of it."""
+
+    module: str
+    function: str = "language"
+
+
+PYTHON = (".py", ".pyi")
+GRAMMARS = {
+    **dict.fromkeys((".sh", ".bash"), Grammar("tree_sitter_bash")),
+    **dict.fromkeys(PYTHON, Grammar("tree_sitter_python")),
+    **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), Grammar("tree_sitter_javascript")),
+    **dict.fromkeys((".ts", ".mts", ".cts"), Grammar("tree_sitter_typescript", "language_typescript")),
+    ".tsx": Grammar("tree_sitter_typescript", "language_tsx"),
+    ".go": Grammar("tree_sitter_go"),
+    ".rs": Grammar("tree_sitter_rust"),
+    ".c": Grammar("tree_sitter_c"),
+    **dict.fromkeys((".cc", ".cpp", ".cxx", ".hpp", ".hh"), Grammar("tree_sitter_cpp")),
+    ".java": Grammar("tree_sitter_java"),
+    ".rb": Grammar("tree_sitter_ruby"),
+    ".html": Grammar("tree_sitter_html"),
+    ".css": Grammar("tree_sitter_css"),
+    **dict.fromkeys((".yaml", ".yml"), Grammar("tree_sitter_yaml")),
+}
+"""By the end of a name. A header `.h` may be C or C++, so nothing is said of it."""
+
+
+def is_readable(path: str) -> bool:
+    """Whether files of that name have a grammar or a strict reader; settings of editors and of TypeScript are
+    JSON with comments."""
+    name = PurePosixPath(path)
+    if name.suffix == ".json":
+        return not (name.name.startswith(("tsconfig", "jsconfig")) or ".vscode" in name.parts)
+    return name.suffix == ".toml" or name.suffix.lower() in GRAMMARS
+
+
+def read(path: str, content: bytes) -> Found:
+    """The lines that cannot be read, and why; raises `NotRead`."""
+    if b"\0" in content:
+        raise NotRead("it is not text")
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix in (".json", ".toml"):
+        return _strictly(content, json.loads if suffix == ".json" else import_module("tomllib").loads)
+    found = [*_broken(_parser(GRAMMARS[suffix]).parse(content).root_node, content)]
+    return _indentation(content) if suffix in PYTHON and not found else found
+
+
+def _strictly(content: bytes, load: Callable[[str], object]) -> Found:
+    try:
+        load(content.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        return [(error.lineno, error.msg)]
+    except UnicodeDecodeError as error:
+        return [(content.count(b"\n", 0, error.start) + 1, "not UTF-8")]
+    except RecursionError as error:
+        raise NotRead("it is nested too deeply") from error
+    except ValueError as error:  # of TOML, or a number with too many digits
+        text, _, place = str(error).partition(" (at line ")
+        line = place.partition(",")[0]
+        return [(int(line) if line.isdigit() else 0, text)]
+    return []
+
+
+def _indentation(content: bytes) -> Found:
+    """What the grammar of Python forgives. Anything else that this Python refuses may be newer than it is."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(content, "<checked>", "exec", dont_inherit=True)
+    except IndentationError as error:
+        return [(error.lineno or 0, error.msg)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # the grammar takes it
+    return []
+
+
+@cache
+def _parser(grammar: Grammar) -> Any:
+    try:
+        module, sitter = import_module(grammar.module), import_module("tree_sitter")
+    except ImportError as error:
+        package = grammar.module.replace("_", "-")
+        raise NotRead(f"{package} is not installed (it comes with `mainspring[quality]`)") from error
+    return sitter.Parser(sitter.Language(getattr(module, grammar.function)()))
+
+
+def _broken(root: Any, content: bytes) -> Iterator[tuple[int, str]]:
+    """The outermost places that do not fit the grammar, from the top; below one nothing more."""
+    count, waiting = 0, [root] if root.has_error else []
+    while waiting and count < MAX_FOUND:
+        node = waiting.pop()
+        if node.is_missing:
+            count += 1
+            yield node.start_point.row + 1, f"`{node.type}` is missing"
+        elif node.is_error and not _is_all(node):
+            count += 1
+            yield node.start_point.row + 1, f"syntax error at `{_shown(node, content)}`"
+        elif node.has_error:
+            waiting += reversed(node.children)
+
+
+def _is_all(node: Any) -> bool:
+    """An error over the whole file says little: what is inside of it is looked at."""
+    return node.parent is None and any(child.is_error or child.is_missing for child in node.children)
+
+
+def _shown(node: Any, content: bytes) -> str:
+    text = content[node.start_byte : node.end_byte].decode("utf-8", "replace").strip()
+    first = text.split("\n", 1)[0]
+    return first if len(first) <= _MAX_SHOWN else f"{first[:_MAX_SHOWN]}…"
+
+
+def main() -> None:
+    """Answers until the other side is gone."""
+    given, out = sys.stdin.buffer, sys.stdout.buffer
+    while line := given.readline():
+        request = json.loads(line)
+        try:
+            answer: dict[str, Any] = {"found": read(request["path"], given.read(request["size"]))}
+        except NotRead as error:
+            answer = {"not_checked": str(error)}
+        out.write(json.dumps(answer).encode() + b"\n")
+        out.flush()
+
+
+if __name__ == "__main__":
+    main()

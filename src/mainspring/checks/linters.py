@@ -1,0 +1,293 @@
+"""The project's own linters and formatters: where a file of the project configures one and it is installed.
+
+Each is a row of facts: which files it looks at, what shows that the project uses it, how it reads a file from
+standard input (so that a file can be looked at as it was before), and what its output means. They run
+confined, without a network and without a place to write. A program that lies in the project, and settings
+that are code, are the project's code: they run only when a person approved them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from mainspring.approvals.trust import TrustSubject
+from mainspring.checks import ConfinedBy, NotChecked
+from mainspring.disk.untrusted import read_start
+from mainspring.errors import SandboxError
+from mainspring.events import CheckFinding
+from mainspring.patterns import lazy_pattern
+from mainspring.sandbox import Command
+from mainspring.sandbox.policy import Confinement, Network
+
+_MAX_CONFIG = 256 * 1024
+_MAX_LINTED = 200
+_Severity = Literal["error", "warning"]
+_Place = tuple[int, str, str, _Severity]
+_ERRORS = lazy_pattern(r"(?:F[67]|F82|E9|PLE)\d+|invalid-syntax|syntax-error")
+_GOFMT = lazy_pattern(rb"^<standard input>:(\d+):\d+: (.+)$", 8)
+
+
+class Linter(NamedTuple):
+    """`marks` are files of the project, or tables of its `pyproject.toml` (`tool.ruff`), of which one must be
+    there. `arguments` have `{path}` where the name of the file goes, whose content is on standard input."""
+
+    name: str
+    program: str
+    suffixes: tuple[str, ...]
+    marks: tuple[str, ...]
+    arguments: tuple[str, ...]
+    read: Callable[[int, bytes, bytes], list[_Place]]
+    is_settings_code: bool = False
+
+
+def _ruff(code: int, out: bytes, err: bytes) -> list[_Place]:
+    if code > 1:
+        raise NotChecked(_last_line(err))
+    found = msgspec.json.decode(out, type=list[dict[str, Any]])
+    return [
+        (
+            each["location"]["row"],
+            rule := each.get("code") or "invalid-syntax",
+            each["message"],
+            "error" if _ERRORS.fullmatch(rule) else "warning",
+        )
+        for each in found
+    ]
+
+
+def _eslint(code: int, out: bytes, err: bytes) -> list[_Place]:
+    if code > 1:
+        raise NotChecked(_last_line(err))
+    (file,) = msgspec.json.decode(out, type=list[dict[str, Any]])[:1] or [{"messages": []}]
+    return [
+        (
+            each.get("line", 0),
+            each.get("ruleId") or "syntax",
+            each["message"],
+            "error" if each["severity"] == 2 else "warning",
+        )
+        for each in file["messages"]
+    ]
+
+
+def _shellcheck(code: int, out: bytes, err: bytes) -> list[_Place]:
+    if code > 1:
+        raise NotChecked(_last_line(err))
+    comments = msgspec.json.decode(out, type=dict[str, Any])["comments"]
+    return [
+        (
+            each["line"],
+            f"SC{each['code']}",
+            each["message"],
+            "error" if each["level"] == "error" else "warning",
+        )
+        for each in comments
+    ]
+
+
+def _gofmt(code: int, out: bytes, err: bytes) -> list[_Place]:
+    if code:
+        return [
+            (int(line), "syntax", text.decode("utf-8", "replace"), "error")
+            for line, text in _GOFMT.findall(err)
+        ]
+    return [(0, "gofmt", "not formatted as gofmt would", "warning")] if out.strip() else []
+
+
+def _formatter(name: str) -> Callable[[int, bytes, bytes], list[_Place]]:
+    """One that exits with 1 when it would change something."""
+
+    def read(code: int, _out: bytes, err: bytes) -> list[_Place]:
+        if code > 1:
+            raise NotChecked(_last_line(err))
+        return [(0, name, f"not formatted as `{name}` would", "warning")] if code else []
+
+    return read
+
+
+_PYTHON = (".py", ".pyi")
+_SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
+_RUFF = ("ruff.toml", ".ruff.toml")
+_STDIN = ("--stdin-filename", "{path}", "-")
+LINTERS = (
+    Linter(
+        "ruff",
+        "ruff",
+        _PYTHON,
+        (*_RUFF, "tool.ruff"),
+        ("check", "--output-format", "json", "--no-cache", "--force-exclude", *_STDIN),
+        _ruff,
+    ),
+    Linter(
+        "ruff format",
+        "ruff",
+        _PYTHON,
+        ("tool.ruff.format",),
+        ("format", "--check", "--no-cache", "--force-exclude", *_STDIN),
+        _formatter("ruff format"),
+    ),
+    Linter("black", "black", _PYTHON, ("tool.black",), ("--check", "--quiet", *_STDIN), _formatter("black")),
+    Linter(
+        "eslint",
+        "eslint",
+        _SCRIPTS,
+        tuple(f"eslint.config.{end}" for end in ("js", "mjs", "cjs", "ts", "mts", "cts"))
+        + tuple(f".eslintrc{end}" for end in ("", ".js", ".cjs", ".json", ".yaml", ".yml")),
+        ("--stdin", "--stdin-filename", "{path}", "--format", "json"),
+        _eslint,
+        is_settings_code=True,
+    ),
+    Linter(
+        "prettier",
+        "prettier",
+        (*_SCRIPTS, ".css", ".html", ".json", ".md", ".yaml", ".yml"),
+        tuple(f".prettierrc{end}" for end in ("", ".json", ".yaml", ".yml", ".toml", ".js", ".cjs", ".mjs"))
+        + tuple(f"prettier.config.{end}" for end in ("js", "cjs", "mjs", "ts")),
+        ("--check", "--stdin-filepath", "{path}"),
+        _formatter("prettier"),
+        is_settings_code=True,
+    ),
+    Linter(
+        "shellcheck", "shellcheck", (".sh", ".bash"), (".shellcheckrc",), ("-f", "json1", "-"), _shellcheck
+    ),
+    Linter("gofmt", "gofmt", (".go",), ("go.mod",), ("-l", "-e"), _gofmt),
+)
+
+
+class ProjectLinter:
+    """One linter of a project. `subject` is what a person must approve before it runs, None where its program
+    and its settings are not code of the project."""
+
+    def __init__(
+        self, facts: Linter, program: Path, config: Path, confinement: Confinement, sandbox: ConfinedBy
+    ) -> None:
+        self.name = facts.name
+        self._facts = facts
+        self._program = program
+        self._policy = msgspec.structs.replace(confinement, mode="read-only", network=Network())
+        self._sandbox = sandbox
+        self.subject = _subject(facts, program, config, confinement.workspace)
+
+    def takes(self, path: str) -> bool:
+        return path.endswith(self._facts.suffixes)
+
+    async def findings(self, path: str, content: bytes) -> Sequence[CheckFinding]:
+        arguments = [each.replace("{path}", path) for each in self._facts.arguments]
+        given = os.memfd_create("checked", os.MFD_CLOEXEC)
+        try:
+            os.write(given, content)
+            os.lseek(given, 0, os.SEEK_SET)
+            sandbox = await self._sandbox()
+            ran = await sandbox.run(
+                Command(
+                    argv=(str(self._program), *arguments),
+                    cwd=self._policy.workspace,
+                    timeout_s=60,
+                    policy=self._policy,
+                    stdin=given,
+                    is_whole=True,
+                )
+            )
+        except SandboxError as error:
+            raise NotChecked(error.message) from error
+        finally:
+            os.close(given)
+        if ran.stopped:
+            raise NotChecked(ran.stopped)
+        try:
+            places = self._facts.read(ran.exit_code, ran.stdout, ran.stderr)
+        except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
+            raise NotChecked(f"its output cannot be read (exit code {ran.exit_code})") from error
+        return [
+            CheckFinding(by=self.name, rule=rule, line=line, message=message, severity=severity)
+            for line, rule, message, severity in places[:_MAX_LINTED]
+        ]
+
+
+def find_linters(
+    confinement: Confinement, environment: Mapping[str, str], sandbox: ConfinedBy
+) -> tuple[list[ProjectLinter], dict[str, str]]:
+    """The linters that a project configures: those that are installed, in the project's own environment or on
+    the PATH, and why the others cannot be run, by their names."""
+    workspace = confinement.workspace
+    found: list[ProjectLinter] = []
+    missing: dict[str, str] = {}
+    for facts in LINTERS:
+        config = _config(facts, workspace)
+        if config is None:
+            continue
+        program = _program(facts.program, workspace, environment)
+        if program is None:
+            missing[facts.name] = f"{facts.program} is not installed"
+            continue
+        found.append(ProjectLinter(facts, program, config, confinement, sandbox))
+    return found, missing
+
+
+def linter_subjects(workspace: Path, environment: Mapping[str, str]) -> list[TrustSubject]:
+    """What a person must approve before the linters of a project run."""
+    found = [
+        _subject(facts, program, config, workspace)
+        for facts in LINTERS
+        if (config := _config(facts, workspace))
+        and (program := _program(facts.program, workspace, environment))
+    ]
+    return [subject for subject in found if subject]
+
+
+def _subject(facts: Linter, program: Path, config: Path, workspace: Path) -> TrustSubject | None:
+    """None where neither its program nor its settings are code of the project."""
+    if not (facts.is_settings_code or program.resolve().is_relative_to(workspace)):
+        return None
+    text = f"{program}\n{_text(config, workspace)}"
+    return TrustSubject(kind="linter", path=str(config), name=facts.name, text=text)
+
+
+def _config(facts: Linter, workspace: Path) -> Path | None:
+    for mark in facts.marks:
+        if mark.startswith("tool."):
+            if _has_table(workspace, mark):
+                return workspace / "pyproject.toml"
+        elif (workspace / mark).is_file():
+            return workspace / mark
+    return None
+
+
+def _has_table(workspace: Path, name: str) -> bool:
+    tomllib = import_module("tomllib")
+    try:
+        tables: dict[str, Any] = tomllib.loads(_text(workspace / "pyproject.toml", workspace))
+    except tomllib.TOMLDecodeError:
+        return False
+    *above, last = name.split(".")
+    for part in above:
+        tables = tables.get(part) or {}
+    return last in tables
+
+
+def _program(name: str, workspace: Path, environment: Mapping[str, str]) -> Path | None:
+    for folder in (".venv/bin", "venv/bin", "node_modules/.bin"):
+        path = workspace / folder / name
+        if path.is_file() and os.access(path, os.X_OK):
+            return path
+    found = shutil.which(name, path=environment.get("PATH", os.defpath))
+    return Path(found) if found else None
+
+
+def _text(path: Path, workspace: Path) -> str:
+    try:
+        return read_start(path, max_bytes=_MAX_CONFIG, root=workspace).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _last_line(err: bytes) -> str:
+    lines = err.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:_MAX_LINTED] if lines else "it failed without a word"
