@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -28,6 +29,9 @@ from mainspring.sandbox import Confinement, Sandbox
 
 WAIT_S = 20.0
 """How long a call waits for a server that is starting."""
+
+AGAIN_S = 10.0
+"""How long a session believes what a server said to another one, or how it failed there; a call asks anew."""
 
 Ask = Callable[[wire.ServerAsks], Awaitable[wire.AnswerServer]]
 
@@ -46,6 +50,10 @@ class ServerEntry:
     @property
     def offers(self) -> wire.Offers:
         return self.manifest.offers if self.manifest else wire.Offers()
+
+
+_LEARNERS: WeakValueDictionary[tuple[Path, str], ServerEntry] = WeakValueDictionary()
+"""Who heard last what a server offers, by data folder and server, as long as its session is open."""
 
 
 class Listener(msgspec.Struct, frozen=True):
@@ -85,7 +93,7 @@ class McpHub:
         now = time.time()
         for entry in self.entries.values():
             if entry.manifest is None or entry.manifest.is_stale(now):
-                self.start(entry)
+                entry.starting = asyncio.create_task(self._learn(entry))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -120,6 +128,9 @@ class McpHub:
         task = self.start(entry)
         await asyncio.wait([task], timeout=within_s)
         status = entry.status
+        if task.done() and status.state == "known":  # by what it said to another session
+            await self.ready(entry, within_s=within_s)
+            return
         if not task.done():
             after = time.time() - status.since
             raise McpFailed(
@@ -161,6 +172,28 @@ class McpHub:
             raise McpFailed("connection", f"it did not answer within {limit_s:g} s{_tail(entry)}") from error
         finally:
             self._listeners.pop(number, None)
+
+    async def _learn(self, entry: ServerEntry) -> None:
+        """Starts a server to hear what it offers, unless another session of this process does so or just did:
+        what is heard there counts here too."""
+        key = (self._home, entry.server.sha256)
+        while (other := _LEARNERS.get(key)) is not None and (task := other.starting) is not None:
+            if task.get_loop() is not asyncio.get_running_loop():
+                break
+            await asyncio.wait([task])
+            if other is not _LEARNERS.get(key):
+                continue
+            status = other.status
+            is_told = status.state in ("ready", "failed", "needs-auth")
+            if not is_told or time.time() - status.since > AGAIN_S:
+                break
+            if status.state == "ready":
+                entry.manifest, status = other.manifest, ServerStatus(state="known", since=time.time())
+            entry.status = status
+            self.on_change(entry.server.name, status)
+            return
+        _LEARNERS[key] = entry
+        await self._start(entry)
 
     async def _start(self, entry: ServerEntry) -> None:
         self._set(entry, "starting")

@@ -9,15 +9,18 @@ from typing import Any
 import anyio
 import mcp_types as types
 import msgspec
+from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from mainspring import __version__
 from mainspring.app.operations.devices import OWNER, Device, may
-from mainspring.errors import MainspringError
+from mainspring.errors import MainspringError, UsageError
 from mainspring.serve.hub import Hub
+from mainspring.serve.mcp import tasks
 from mainspring.serve.mcp.caller import Caller
-from mainspring.serve.mcp.tools import TOOLS, ServedTool, ToolCall, found_session
+from mainspring.serve.mcp.tools import TOOLS, ServedTool, ToolCall, found_session, last_seq, watched_since
+from mainspring.serve.mcp.values import SessionNamed, Watched
 from mainspring.settings import Config
 
 _NAME = "mainspring"
@@ -26,6 +29,8 @@ _ABOUT = (
     " says what it asks; `answer` and `say` go on. Goals run in the background until their checks pass."
 )
 _READS = "watch"
+_TASKS = frozenset({"start_session", "say", "answer"})
+"""What takes as long as a turn does."""
 
 
 class OfferedTools:
@@ -45,13 +50,15 @@ class OfferedTools:
             on_list_tools=self._list,
             on_call_tool=self._call,
         )
+        self.sdk.extensions[tasks.EXTENSION] = {}
+        self.sdk.add_request_handler("tasks/get", tasks.TaskNamed, self._get_task)
+        self.sdk.add_request_handler("tasks/cancel", tasks.TaskNamed, self._cancel_task)
+        self.sdk.add_request_handler("tasks/update", tasks.TaskNamed, self._update_task)
 
     async def _list(self, _: ServerRequestContext[Any], __: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=self._shown)
 
-    async def _call(
-        self, context: ServerRequestContext[Any], asked: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    async def _call(self, context: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> Any:
         tool = self._tools.get(asked.name)
         if tool is None:
             return _failed(f"There is no tool {asked.name!r}. The tools are {', '.join(self._tools)}.")
@@ -63,13 +70,27 @@ class OfferedTools:
         except msgspec.ValidationError as error:
             return _failed(f"The arguments of {tool.name} are not valid: {error}.")
         try:
-            return _result(await _unbroken(self._answer(tool, taken, device, context)))
+            return await _unbroken(self._answer(tool, taken, device, context))
         except MainspringError as error:
             return _failed(f"{error.message} {error.remedy}".strip())
 
     async def _answer(
         self, tool: ServedTool, taken: Any, device: Device, context: ServerRequestContext[Any]
     ) -> Any:
+        """The result of a call; of one that wants to wait, a task, when the client knows these."""
+        is_task = tool.name in _TASKS and taken.wait_s > 0 and tasks.knows_tasks(context)
+        taken = msgspec.structs.replace(taken, wait_s=0.0) if is_task else taken
+        call = await self._asked(tool, taken, device, context)
+        after = await last_seq(call) if is_task else 0
+        value = await tool.answer(call)
+        if is_task and isinstance(value, Watched) and await tasks.is_working(call.config, value):
+            task = tasks.begun(value.session, after)
+            return tasks.task_result(task, "working", resultType="task")
+        return _result(value)
+
+    async def _asked(
+        self, tool: ServedTool, taken: Any, device: Device, context: ServerRequestContext[Any]
+    ) -> ToolCall:
         async def progress(count: float, line: str) -> None:
             await context.session.report_progress(count, None, line)
 
@@ -80,7 +101,50 @@ class OfferedTools:
             taken=taken,
             progress=progress,
         )
-        return await tool.answer(msgspec.structs.replace(call, session=await found_session(call, tool.role)))
+        return msgspec.structs.replace(call, session=await found_session(call, tool.role))
+
+    async def _get_task(self, context: ServerRequestContext[Any], asked: tasks.TaskNamed) -> dict[str, Any]:
+        task, call = await self._of_task("watch", context, asked)
+        watched = await watched_since(call, call.session, task.after)
+        if await tasks.is_working(call.config, watched):
+            message = watched.lines[-1] if watched.lines else ""
+            return tasks.task_result(task, "working", **({"statusMessage": message} if message else {}))
+        if watched.state == "interrupted":
+            return tasks.task_result(task, "cancelled")
+        result = _result(watched).model_dump(by_alias=True, mode="json", exclude_none=True)
+        return tasks.task_result(task, "completed", result=result)
+
+    async def _cancel_task(
+        self, context: ServerRequestContext[Any], asked: tasks.TaskNamed
+    ) -> dict[str, Any]:
+        _, call = await self._of_task("stop", context, asked)
+        await self._tools["stop"].answer(call)
+        return {}
+
+    async def _update_task(
+        self, context: ServerRequestContext[Any], asked: tasks.TaskNamed
+    ) -> dict[str, Any]:
+        """Our tasks never ask for input: a question of the session ends the task, and `answer` answers it."""
+        await self._of_task("watch", context, asked)
+        return {}
+
+    async def _of_task(
+        self, tool: str, context: ServerRequestContext[Any], asked: tasks.TaskNamed
+    ) -> tuple[tasks.TaskId, ToolCall]:
+        """A task and its session, for whoever may do with it what a tool does."""
+        tasks.check_knows(context)
+        device = OWNER if context.request is None else context.request.state.device
+        role = self._tools[tool].role
+        try:
+            if not (may(device.role, role) and may(self._caller.role, role)):
+                raise UsageError(f"This needs the role {role}, which {device.name} does not have here.")
+            task = tasks.task_named(asked.task_id)
+            taken = SessionNamed(session=task.session)
+            return task, await self._asked(self._tools[tool], taken, device, context)
+        except MainspringError as error:
+            raise MCPError(
+                code=types.INVALID_PARAMS, message=f"{error.message} {error.remedy}".strip()
+            ) from error
 
     def _asking(self, device: Device, context: ServerRequestContext[Any]) -> Config:
         """The settings, with who asks."""

@@ -85,7 +85,7 @@ async def _start(call: ToolCall) -> Any:
 
 
 async def _say(call: ToolCall) -> Any:
-    after = await _last_seq(call)
+    after = await last_seq(call)
     await call.hub.say(call.config, call.session, call.taken.text)
     return await _watched(call, call.session, after)
 
@@ -108,7 +108,7 @@ async def _questions(call: ToolCall) -> Any:
 
 async def _answer(call: ToolCall) -> Any:
     given: values.AnswerAsked = call.taken
-    after = await _last_seq(call)
+    after = await last_seq(call)
     asked = [
         each for each in await open_questions(call.config, call.session) if each.call.startswith(given.call)
     ]
@@ -118,7 +118,15 @@ async def _answer(call: ToolCall) -> Any:
     return await _watched(call, call.session, after)
 
 
-async def _last_seq(call: ToolCall) -> int:
+async def watched_since(call: ToolCall, session: str, after: int) -> values.Watched:
+    """How a session stands now, and what happened after an event."""
+    return await Watch(call.config, session, after, call.progress).until_idle(0)
+
+
+async def last_seq(call: ToolCall) -> int:
+    """The last event of the session that is named; 0 without one."""
+    if not call.session:
+        return 0
     async with journal_of(call.config, call.session) as reader:
         return await reader.last_seq()
 
@@ -136,7 +144,12 @@ async def _goals(call: ToolCall) -> Any:
 async def _start_goal(call: ToolCall) -> Any:
     given: values.GoalAsked = call.taken
     cost = call.caller.capped("max_cost_usd", given.max_cost_usd)
-    rules = {"max_cost_usd": cost, "max_iterations": given.max_iterations}
+    rules = {
+        "max_cost_usd": cost,
+        "max_iterations": given.max_iterations,
+        "iteration_steps": call.caller.max_steps,
+        "iteration_time_s": call.caller.timeout_s,
+    }
     options = GoalOptions(
         folder=call.caller.folder_at(given.workspace),
         profile=given.profile,

@@ -99,10 +99,12 @@ class CommandAskedFor(_Taken, frozen=True):
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
-    """How a session stands, and what happened since. `text` is the last thing that the agent said."""
+    """How a session stands, and what happened since. `text` is the last thing that the agent said; `is_ended`
+    says that the turn has ended since."""
 
     session: str
     state: str
+    is_ended: bool = False
     text: str = ""
     lines: tuple[str, ...] = ()
     last_seq: int = 0

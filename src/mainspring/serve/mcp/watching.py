@@ -11,12 +11,13 @@ from mainspring.app.operations.approve import open_questions
 from mainspring.app.operations.sessions import Follower, list_sessions
 from mainspring.documents.lines import as_text
 from mainspring.errors import UnknownSession
-from mainspring.events import ApprovalAsked, AssistantSaid, Recorded
+from mainspring.events import ApprovalAsked, AssistantSaid, Recorded, TurnEnded, TurnStarted
 from mainspring.serve.mcp.values import Watched
 from mainspring.settings import Config
 
 _MAX_LINES = 100
 _MAX_LINE = 2000
+_POLL_S = 0.1
 
 Progress = Callable[[float, str], Awaitable[None]]
 """Tells whoever waits how many events there are, and the line of the newest."""
@@ -31,6 +32,7 @@ class Watch:
         self._progress = progress
         self._seq = after
         self._text = ""
+        self._is_ended = False
         self._lines: deque[str] = deque(maxlen=_MAX_LINES)
 
     async def until_idle(self, wait_s: float) -> Watched:
@@ -44,6 +46,7 @@ class Watch:
         return Watched(
             session=self._session,
             state=rows[0].goal_state or rows[0].state,
+            is_ended=self._is_ended,
             text=self._text,
             lines=tuple(self._lines),
             last_seq=self._seq,
@@ -52,19 +55,30 @@ class Watch:
         )
 
     async def _follow(self, *, is_followed: bool) -> None:
-        follower = Follower(self._config, self._session, after=self._seq)
-        async with aclosing(follower.events(is_followed=is_followed)) as events:
-            async for recorded in events:
-                await self._take(recorded)
-                is_asked = isinstance(recorded.event, ApprovalAsked)
-                if is_asked and await open_questions(self._config, self._session):
-                    return
+        """A goal that is not over may be between two processes: it is waited for while somebody waits."""
+        is_open = True
+        while is_open:
+            follower = Follower(self._config, self._session, after=self._seq)
+            async with aclosing(follower.events(is_followed=is_followed)) as events:
+                async for recorded in events:
+                    await self._take(recorded)
+                    is_asked = isinstance(recorded.event, ApprovalAsked)
+                    if is_asked and await open_questions(self._config, self._session):
+                        return
+            is_open = is_followed and follower.has_goal and not (follower.has_ended or await self._is_over())
+            await asyncio.sleep(_POLL_S if is_open else 0)
+
+    async def _is_over(self) -> bool:
+        rows = [row for row in await list_sessions(self._config) if row.id == self._session]
+        return not rows or rows[0].goal_state not in ("running", "interrupted")
 
     async def _take(self, recorded: Recorded) -> None:
         self._seq = recorded.seq
         event = recorded.event
         if isinstance(event, AssistantSaid):
             self._text = event.text or self._text
+        elif isinstance(event, TurnStarted | TurnEnded):
+            self._is_ended = isinstance(event, TurnEnded)
         if line := as_text(event):
             self._lines.append(line[:_MAX_LINE])
             await self._progress(recorded.seq, line[:_MAX_LINE])
