@@ -37,6 +37,7 @@ VARIABLES = {
     "PATH": "Where programs are found; `mainspring doctor` names folders that the sandbox does not show.",
     "HOME": "Whose secrets are hidden from commands; without it, the home folder of the account.",
     "NO_COLOR": "Set to anything, a chat uses no colours.",
+    "XDG_CACHE_HOME": "Where `mainspring farm` keeps worktrees while it works; `~/.cache` by default.",
     "COLORFGBG": "Which colours the terminal has, as some set it (`0;15`): a chat chooses its theme by it.",
     "PAGER": "What a chat shows long texts with; by default `less -R`.",
     "TERM": "The kind of terminal that a chat runs on.",

@@ -14,6 +14,8 @@ import msgspec
 
 from mainspring.events import (
     AssistantSaid,
+    AttemptsEnded,
+    AttemptsStarted,
     GoalEnded,
     GoalPaused,
     GoalSet,
@@ -46,6 +48,8 @@ _FOLDED = tuple(
         IterationStarted,
         WaitStarted,
         WaitEnded,
+        AttemptsStarted,
+        AttemptsEnded,
     )
 )
 _PAGE = 2000
@@ -284,13 +288,30 @@ def take(fold: SessionFold, recorded: Recorded) -> int:
             _settle(fold, settled)
         case ModelChosen(model=model):
             fold.model = model
+        case _:
+            _take_work(fold, recorded)
+    return 0
+
+
+def _take_farm(fold: SessionFold, event: AttemptsStarted | AttemptsEnded, seq: int) -> None:
+    """A farm is at work from its plan to its choice; other attempts are turns of the session itself."""
+    if isinstance(event, AttemptsStarted) and event.base:
+        fold.title, fold.is_open = _last_line(event.task.partition("\n")[0]), True
+    elif isinstance(event, AttemptsEnded) and not any(event.end_seqs):
+        fold.ending, fold.is_open = ("done" if event.is_passed else "failed"), False
+        fold.last_line, fold.last_line_seq = _last_line(f"attempt {event.kept}: {event.reason}"), seq
+
+
+def _take_work(fold: SessionFold, recorded: Recorded) -> None:
+    match recorded.event:
+        case AttemptsStarted() | AttemptsEnded() as event:
+            _take_farm(fold, event, recorded.seq)
         case (
             GoalSet() | GoalPaused() | GoalEnded() | IterationStarted() | WaitStarted() | WaitEnded() as event
         ):
             _take_goal(fold, event)
         case _:
             pass
-    return 0
 
 
 def _take_goal(

@@ -27,12 +27,17 @@ def _sampling_chosen(event: SamplingChosen) -> str:
 
 
 def _attempts_started(event: AttemptsStarted) -> str:
+    if event.base:
+        checks = f"; each is checked by {'; '.join(event.checks)}" if event.checks else ""
+        return f"⟳ {plural(event.attempts, 'attempt')}, each in a worktree{checks}: {event.task}"
     checks = f", until this passes: {'; '.join(event.checks)}" if event.checks else ""
     return f"⟳ up to {plural(event.attempts, 'attempt')}{checks}"
 
 
 def _attempt_started(event: AttemptStarted) -> str:
-    return f"⟳ attempt {event.attempt}"
+    model = f" by {event.model}" if event.model else ""
+    where = f": session {event.session} on {event.branch}" if event.session else ""
+    return f"⟳ attempt {event.attempt}{model}{where}"
 
 
 def _attempt_ended(event: AttemptEnded) -> str:

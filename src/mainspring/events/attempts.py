@@ -3,7 +3,7 @@ was kept."""
 
 from __future__ import annotations
 
-from mainspring.events.base import Event
+from mainspring.events.base import Event, Id, Sha256
 from mainspring.events.values import Cap, Ending, Value
 
 MAX_ATTEMPTS = 20
@@ -31,25 +31,41 @@ class AttemptsStarted(Event, frozen=True):
     """What is said next is tried up to `attempts` times, each from the conversation and the files as they
     are here. One is enough when every command of `checks` exits with 0; without checks, when its turn is
     done. All of them together may use `cap`, beside the caps of the session; `before` was used before.
-    `is_usual` says that nobody asked for them."""
+    `is_usual` says that nobody asked for them.
+
+    With a `base` they are a farm: each attempt at `task` is a session of its own, in a worktree of its own
+    that begins at that commit of `base_branch`, and `judge` is the model that decides between equals, in a
+    session of its own."""
 
     attempts: int
     checks: tuple[str, ...] = ()
     cap: Cap = Cap()
     before: SessionUse = SessionUse()
     is_usual: bool = False
+    task: str = ""
+    base: Sha256 = ""
+    base_branch: str = ""
+    judge: str = ""
+    judge_session: Id = ""
 
 
 class AttemptStarted(Event, frozen=True):
-    """`before` is what the session had used by then."""
+    """`before` is what the session had used by then. In a farm `session` is the attempt's own, recorded
+    before there is such a session, `folder` its worktree, and `hint` what it alone is told."""
 
     attempt: int
     before: SessionUse = SessionUse()
+    session: Id = ""
+    model: str = ""
+    hint: str = ""
+    branch: str = ""
+    folder: str = ""
 
 
 class AttemptEnded(Event, frozen=True):
     """What came of an attempt: how its turn ended, which checks passed, what it changed (`changed_lines` is
-    the size of the diff), and what it used."""
+    the size of the diff), and what it used. In a farm `commit` is the tip of its branch, empty when it
+    changed nothing, and `risks` are what a person should look at."""
 
     attempt: int
     ending: Ending
@@ -59,6 +75,8 @@ class AttemptEnded(Event, frozen=True):
     files: tuple[str, ...] = ()
     changed_lines: int = 0
     used: SessionUse = SessionUse()
+    commit: Sha256 = ""
+    risks: tuple[str, ...] = ()
 
     @property
     def is_passed(self) -> bool:

@@ -33,7 +33,7 @@ FALLBACK_IDENTITY = {
 
 def start(git: Git, goal: str) -> BranchMoved:
     """Puts HEAD on a new branch at the same commit. `UsageError` when the tree does not allow it."""
-    base = _current(git)
+    base = current_branch(git)
     if not base:
         raise UsageError(
             "HEAD is detached; --branch needs a branch to merge into.",
@@ -65,7 +65,7 @@ def commit(
 ) -> BranchMoved | None:
     """Commits what the session changed since its branch began; None when the branch has it all. When only
     files that may not be committed changed, the event names them and the commit is the one before."""
-    if _current(git) != at.branch:
+    if current_branch(git) != at.branch:
         raise UsageError(
             f"HEAD is no longer on {at.branch}; nothing was committed.", remedy=f"Run: git switch {at.branch}"
         )
@@ -87,7 +87,7 @@ def commit(
         if set(told) <= set(at.left_out):
             return None
         return BranchMoved(action="committed", branch=at.branch, base=at.base, commit=tip, left_out=told)
-    made = git.run("commit-tree", tree, "-p", tip, "-m", message, env=_identity(git)).decode().strip()
+    made = git.run("commit-tree", tree, "-p", tip, "-m", message, env=identity(git)).decode().strip()
     top.run("update-index", "-z", "--index-info", stdin=entries)
     git.run("update-ref", "-m", "mainspring: checkpoint", f"refs/heads/{at.branch}", made, tip)
     names = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", tip, made)
@@ -114,7 +114,7 @@ def land(git: Git, at: BranchMoved, how: Literal["merge", "squash"], message: st
     made = tip
     if how == "squash":
         made = git.run(
-            "commit-tree", f"{tip}^{{tree}}", "-p", base, "-m", message, env=_identity(git)
+            "commit-tree", f"{tip}^{{tree}}", "-p", base, "-m", message, env=identity(git)
         ).decode()
     made = made.strip()
     git.run("update-ref", "-m", f"mainspring: {how} {at.branch}", f"refs/heads/{at.base}", made, base)
@@ -140,7 +140,7 @@ def discard(git: Git, at: BranchMoved) -> BranchMoved:
 
 def _require_landable(git: Git, at: BranchMoved) -> str:
     """The commit of the base; `UsageError` when landing would need more than moving names."""
-    if _current(git) != at.branch:
+    if current_branch(git) != at.branch:
         raise UsageError(f"HEAD is not on {at.branch}.", remedy=f"Run: git switch {at.branch}")
     base = tip_of(git, at.base)
     if git.text("merge-base", base, at.branch, check=False) != base:
@@ -161,7 +161,7 @@ def _leave(git: Git, at: BranchMoved, tip: str) -> None:
     git.run("update-ref", "-d", f"refs/heads/{at.branch}", tip)
 
 
-def _current(git: Git) -> str:
+def current_branch(git: Git) -> str:
     """The branch that HEAD is on, empty for none."""
     return git.text("symbolic-ref", "--quiet", "HEAD", check=False).removeprefix("refs/heads/")
 
@@ -178,7 +178,7 @@ def _free_name(git: Git, goal: str) -> str:
     return next(name for name in numbered if name not in taken)
 
 
-def _identity(git: Git) -> Mapping[str, str]:
+def identity(git: Git) -> Mapping[str, str]:
     """Nothing when the user has an identity, else ours."""
     is_known = all(git.text("config", "--get", key, check=False) for key in ("user.name", "user.email"))
     return {} if is_known else FALLBACK_IDENTITY

@@ -50,7 +50,7 @@ from mainspring.session.reply import Reply
 from mainspring.session.session import Session, runtime_of
 from mainspring.turns.runtime import Runtime
 
-_TEMPERATURES = (0.4, 0.7, 1.0)
+TEMPERATURES = (0.4, 0.7, 1.0)
 """Of the second attempt and those after it; the first is sampled as the model chooses."""
 
 _MAX_TOLD = 2000
@@ -344,7 +344,7 @@ async def _begin(session: Session, found: _Attempts, last: _Attempt) -> None:
     if found.said is None:
         raise UsageError("These attempts have no task on record.", remedy="Start them again.")
     said = expanded(found.said, runtime.recorder.vault)
-    heat = _TEMPERATURES[min(number - 2, len(_TEMPERATURES) - 1)]
+    heat = TEMPERATURES[min(number - 2, len(TEMPERATURES) - 1)]
     opening: list[Event] = [
         AttemptStarted(attempt=number, before=used(runtime)),
         SamplingChosen(temperature=heat, seed=number, reason=f"attempt {number}"),
@@ -381,8 +381,8 @@ async def _record_end(session: Session, found: _Attempts, kept: _Attempt, reason
 async def _load(session: Session) -> _Attempts | None:
     """The attempts that are under way; None when there are none."""
     started = await session.journal.last("AttemptsStarted")
-    if started is None or not isinstance(started.event, AttemptsStarted):
-        return None
+    if started is None or not isinstance(started.event, AttemptsStarted) or started.event.base:
+        return None  # those of a farm are sessions of their own
     found = _Attempts(started.seq, started.event)
     for recorded in await read_all(session.journal, kinds=_KINDS, after=started.seq):
         found.apply(recorded)
