@@ -31,6 +31,7 @@ from mainspring.models.gateway import Gateway
 from mainspring.models.own import ModelSettings
 from mainspring.models.providers import PROVIDERS
 from mainspring.models.retry import RetryPolicy
+from mainspring.models.search_settings import SearchSettings
 from mainspring.models.tiers import Breaker
 from mainspring.notify.settings import NotifySettings
 from mainspring.plugins.settings import PluginSettings
@@ -200,6 +201,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who is told what happens while nobody looks."""
     plugins: PluginSettings = PluginSettings()
     """Which plugins are used."""
+    search: SearchSettings = SearchSettings()
+    """Where agents search the web."""
 
 
 GATEWAY_VARIABLE = "MAINSPRING_GATEWAY"

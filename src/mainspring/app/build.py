@@ -67,6 +67,7 @@ from mainspring.turns.runtime import Budget, Engine, Runtime, Upkeep, Workbench,
 from mainspring.waits.reach import Reach
 from mainspring.workspace.contents import MEGABYTE
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
+from mainspring.workspace.kinds import skills_for
 from mainspring.workspace.memory import ProjectMemory
 from mainspring.workspace.project import look_at
 from mainspring.workspace.skills import Broken, Skill, find_skills
@@ -303,7 +304,7 @@ def compose_prompt(
         workspace=workspace,
         mode=mode,
         instructions=[item for item in instructions if not item.problem],
-        skills=skills,
+        skills=[each for each in skills if profile != "small" or not each.is_ours],
         project=look_at(workspace),
         memory=memory_of(workspace, config).load(),
         profile=profile,
@@ -332,13 +333,20 @@ def _prompt(
 
 
 def skills_of(workspace: Path, config: Config) -> tuple[list[Skill], list[Broken]]:
-    """The skills for work in a folder: the project's, the user's and those of plugins; and those that cannot
-    be used."""
+    """The skills for work in a folder: the project's, the user's, those of plugins, and ours for its kind
+    that none of these replaces; and those that cannot be used."""
     home = Path(config.variable("HOME") or "/")
     projects = (workspace / "skills", *(workspace / name / "skills" for name in _SKILL_FOLDERS))
     users = (config.folder / "skills", *(home / name / "skills" for name in (".agents", ".claude")))
     plugins = (folder for each in usable_folders(config, workspace)[0] for folder in each.skills)
-    return find_skills(*projects, *users, *plugins, root=workspace)
+    found, broken = find_skills(*projects, *users, *plugins, root=workspace)
+    names = {each.name for each in found}
+    ours = skills_for(workspace) if config.settings.work.kind_skills else []
+    return sorted((*found, *(each for each in ours if each.name not in names)), key=_name), broken
+
+
+def _name(skill: Skill) -> str:
+    return skill.name
 
 
 def memory_of(workspace: Path, config: Config, vault: Vault | None = None) -> ProjectMemory:

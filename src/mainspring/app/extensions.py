@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from mainspring.app.servers import servers_beside, servers_of
 from mainspring.app.toolset import ToolChoice
 from mainspring.approvals import Mode
 from mainspring.disk.log import log
+from mainspring.engines import builtin
 from mainspring.events import StatusDelta
 from mainspring.sandbox import Sandbox
 from mainspring.settings import Config
@@ -27,24 +29,31 @@ if TYPE_CHECKING:
     from mainspring.plugins import Subscriber
 
 _LAST_S = 5.0
+_NO_SEARCH: tuple[list[Tool], tuple[str, ...]] = ([], ())
 
 
 class Extensions:
     def __init__(
-        self, servers: SessionServers | None, plugins: UsedPlugins, hooks: LoadedHooks | None
+        self,
+        servers: SessionServers | None,
+        plugins: UsedPlugins,
+        hooks: LoadedHooks | None,
+        search: tuple[list[Tool], tuple[str, ...]] = _NO_SEARCH,
     ) -> None:
         self.servers = servers
         self.plugins = plugins
         self.hooks = hooks
+        self._search, self._search_warnings = search
 
     @property
     def warnings(self) -> tuple[str, ...]:
         parts = (self.plugins, self.servers, self.hooks)
-        return tuple(each for part in parts if part for each in part.warnings)
+        told = tuple(each for part in parts if part for each in part.warnings)
+        return (*self._search_warnings, *told)
 
     def tools(self, window: int | None) -> list[Tool]:
         """What is shown in every request, in the same order for the same plugins and servers."""
-        return [*self.plugins.tools, *(self.servers.tools(window) if self.servers else ())]
+        return [*self._search, *self.plugins.tools, *(self.servers.tools(window) if self.servers else ())]
 
     def find(self, name: str) -> Tool | None:
         return self.servers.find(name) if self.servers else None
@@ -55,7 +64,9 @@ def extensions_of(
 ) -> Extensions:
     plugins = load_plugins(config, place)
     servers = servers_of(tools, engine, place, mode, sandbox, config, plugins.folders)
-    return Extensions(servers, plugins, hooks_of(place, config))
+    is_searching = engine == builtin.NAME and config.settings.search.backend
+    search = import_module("mainspring.app.search").search_tools(config) if is_searching else _NO_SEARCH
+    return Extensions(servers, plugins, hooks_of(place, config), search)
 
 
 @asynccontextmanager

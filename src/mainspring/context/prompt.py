@@ -121,7 +121,10 @@ def instructions_text(item: Instructions) -> str:
 
 
 def _skills(skills: Sequence[Skill]) -> str:
-    lines = [f"- {skill.name}: {skill.description} ({skill.path})" for skill in skills]
+    lines = [f"- {skill.name}: {skill.description} ({skill.path})" for skill in skills if not skill.is_ours]
+    if ours := [skill for skill in skills if skill.is_ours]:
+        names = ", ".join(skill.name for skill in ours)
+        lines.append(f"- for this kind of project, {ours[0].path.parents[1]}/NAME/SKILL.md: {names}")
     head = "Skills. When one fits the task, read its file first and follow it:"
     return "\n".join([head, *lines]) if lines else ""
 

@@ -26,6 +26,9 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delegate: Literal["auto", "on", "off"] = "auto"
     """Offer the model the tool `delegate`, which gives work to agents with a context of their own. `auto`:
     when you or the project have written an agent."""
+    kind_skills: bool = True
+    """List mainspring's own short skills for the kind of project (Python, TypeScript, front end, API,
+    database, testing, security), told by its files; small models are not shown them."""
     test_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
     """Seconds that such a run may take; the tests that a task names get twice as long."""
 
@@ -36,4 +39,4 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (self.after_change or ("affected" if profile == "small" else "off")) == "affected"
 
 
-UNASSISTED = WorkSettings(priming="off", after_change="off")
+UNASSISTED = WorkSettings(priming="off", after_change="off", kind_skills=False)

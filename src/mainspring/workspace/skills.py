@@ -28,10 +28,13 @@ _FIELD = lazy_pattern(r"^([A-Za-z][\w-]*):(?:\s+(.*))?$")
 _BLOCK = lazy_pattern(r"^[|>][+-]?$")
 
 
-class Skill(msgspec.Struct, frozen=True):
+class Skill(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`is_ours`: it comes with mainspring, for a kind of project."""
+
     name: str
     description: str
     path: Path
+    is_ours: bool = False
 
 
 class Broken(msgspec.Struct, frozen=True, omit_defaults=True):

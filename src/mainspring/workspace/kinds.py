@@ -1,0 +1,80 @@
+"""Kinds of projects, told by the files at their top: each brings a short skill of ours, which a skill of the
+same name replaces. One listing of the folder and the heads of three files; nothing is run."""
+
+from __future__ import annotations
+
+import os
+import re
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from mainspring.disk.untrusted import read_start
+from mainspring.patterns import lazy_pattern
+from mainspring.workspace.skills import Skill, read_skill
+
+SHELF = Path(__file__).parent / "kinds"
+_MAX_ENTRIES = 500
+_MAX_BYTES = 64 * 1024
+_DEPENDENCIES = ("package.json", "pyproject.toml", "requirements.txt")
+
+# By kind: names of files and folders, and names of packages that a project depends on.
+_KINDS: dict[str, tuple[re.Pattern[str], re.Pattern[str] | None]] = {
+    "api": (
+        lazy_pattern(r"(?:openapi|swagger)\.(?:json|ya?ml)|.*\.proto|.*\.graphql"),
+        lazy_pattern(
+            r"\b(?:fastapi|flask|django|starlette|litestar|express|fastify|@nestjs/core|hono|grpcio)\b"
+        ),
+    ),
+    "database": (
+        lazy_pattern(r"alembic(?:\.ini)?|migrations|prisma|schema\.sql|db"),
+        lazy_pattern(
+            r"\b(?:sqlalchemy|psycopg\w*|asyncpg|django|prisma|knex|typeorm|drizzle-orm|sequelize|mongoose)\b"
+        ),
+    ),
+    "front-end": (
+        lazy_pattern(r"index\.html|vite\.config\.\w+|next\.config\.\w+|svelte\.config\.\w+|angular\.json"),
+        lazy_pattern(r'"(?:react|vue|svelte|next|nuxt|preact|solid-js|@angular/core|astro)"'),
+    ),
+    "python": (lazy_pattern(r"pyproject\.toml|setup\.(?:py|cfg)|requirements\.txt|Pipfile|tox\.ini"), None),
+    "security": (
+        lazy_pattern(r"\.gitleaks\.toml|\.snyk|\.bandit|auth|authentication"),
+        lazy_pattern(r"\b(?:pyjwt|authlib|passlib|argon2-cffi|bcrypt|jsonwebtoken|passport|oauthlib|jose)\b"),
+    ),
+    "testing": (
+        lazy_pattern(
+            r"tests?|__tests__|spec|conftest\.py|pytest\.ini|(?:jest|vitest|playwright)\.config\.\w+"
+        ),
+        None,
+    ),
+    "typescript": (lazy_pattern(r"tsconfig(?:\.\w+)?\.json"), None),
+}
+
+
+def kinds_of(folder: Path) -> list[str]:
+    """What kind of project this is, sorted; a project may be of several."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in islice(entries, _MAX_ENTRIES)]
+    except OSError:
+        return []
+    text = " ".join(_head(folder, name) for name in _DEPENDENCIES if name in names)
+    return [
+        kind
+        for kind, (marks, packages) in _KINDS.items()
+        if any(marks.fullmatch(name) for name in names) or (packages and packages.search(text))
+    ]
+
+
+def skills_for(folder: Path) -> list[Skill]:
+    """Our skills for work in a folder, by name."""
+    found = (read_skill(SHELF / kind / "SKILL.md") for kind in kinds_of(folder))
+    return [msgspec.structs.replace(each, is_ours=True) for each in found if isinstance(each, Skill)]
+
+
+def _head(folder: Path, name: str) -> str:
+    try:
+        return read_start(folder / name, max_bytes=_MAX_BYTES, root=folder).decode("utf-8", "replace").lower()
+    except OSError:
+        return ""
