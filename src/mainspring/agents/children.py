@@ -26,6 +26,7 @@ from mainspring.catalog import Sessions, reading, running
 from mainspring.disk.ids import new_id
 from mainspring.errors import JournalDamaged, JournalError, JournalOwned, MainspringError, UnknownSession
 from mainspring.events import (
+    CHILD_WAIT,
     KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
@@ -122,7 +123,9 @@ class ChildRunner:
                 text=f"Child {child} is at work in the background. You are told when it has ended. It ends"
                 f" with this session, so wait for it (wait, session {child}) before you finish."
             )
-        wait = WaitStarted(wait=f"w-{place.call}", conditions=(OnChild(child=child),), call=place.call)
+        wait = WaitStarted(
+            wait=f"{CHILD_WAIT}{place.call}", conditions=(OnChild(child=child),), call=place.call
+        )
         try:
             await hold(waiting, wait)
         except asyncio.CancelledError:

@@ -106,6 +106,12 @@ async def _agents(desk: Desk, words: str) -> None:
     await _show(desk, await cli_output(desk, "agents", *given, "-C", str(desk.session.state.workspace)))
 
 
+async def _review(desk: Desk, words: str) -> None:
+    state = desk.session.state
+    model = ("--model", state.model) if state.model else ()
+    await _show(desk, await cli_output(desk, "review", *_words(words), *model, "-C", str(state.workspace)))
+
+
 async def remember_line(desk: Desk, text: str) -> None:
     """`#text`: remembered about the project."""
     gone = remember(desk.config, desk.session.state.workspace, text)
@@ -191,7 +197,8 @@ LOOK_COMMANDS: dict[str, SlashCommand] = {
     "goal": SlashCommand(_goal, "Goals: start, list, show, pause, stop, best.", "[start TEXT|COMMAND]"),
     "memory": SlashCommand(_memory, "What is remembered about this project.", "[add TEXT|forget N]"),
     "agents": SlashCommand(_agents, "Whom the agent can give work to.", "[show NAME]"),
-    "skills": SlashCommand(_skills, "The skills that the agent can read here."),
+    "review": SlashCommand(_review, "What is wrong with a change, by a fresh pair of eyes.",
+    "[REF|FILE.diff]"), "skills": SlashCommand(_skills, "The skills that the agent can read here."),
     "sessions": SlashCommand(_cli("sessions", "--limit", "15"), "All sessions, the newest first."),
     "artifacts": SlashCommand(_cli("artifacts", "{session}"), "The files that a goal made."),
     "approvals": SlashCommand(_cli("approvals", "list"), "Grants and rules.", "[list|rules|revoke ID]"),

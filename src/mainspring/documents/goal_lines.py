@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mainspring.events import (
+    CHILD_WAIT,
     ArtifactsChanged,
     CheckEnded,
     ClaimChecked,
@@ -122,6 +123,8 @@ def _memory_kept_aside(event: MemoryKeptAside) -> str:
 
 
 def _wait_started(event: WaitStarted) -> str:
+    if event.wait.startswith(CHILD_WAIT):
+        return ""  # the child has lines of its own
     until = "" if event.deadline_us is None else f", until {clock(event.deadline_us)} at most"
     return f"◷ waiting for {joined(event)}{until}"
 
@@ -131,6 +134,8 @@ def _condition_met(event: ConditionMet) -> str:
 
 
 def _wait_ended(event: WaitEnded) -> str:
+    if event.wait.startswith(CHILD_WAIT):
+        return ""
     late = f" ({duration(event.late_s)} ago, while nobody was here)" if event.late_s >= 1 else ""
     summary = event.summary.replace("\n(", " (")
     return f"◷ woken, {event.cause}: {summary}{late}"

@@ -20,6 +20,10 @@ Landing = Literal["", "landed", "conflict", "discarded", "unchanged"]
 """What became of the changes of a child; empty when it could make none."""
 
 
+CHILD_WAIT = "child-"
+"""How the name of a wait begins that is for a child."""
+
+
 class ChildStarted(Event, frozen=True):
     """A child with this id is about to work on `task`; recorded before there is such a session. `limits` is
     its share of what is left. `call` is the one that asked for it: its result is the child's, unless the
