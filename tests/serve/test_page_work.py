@@ -60,7 +60,9 @@ def test_a_process_is_watched_while_it_writes_and_is_ended(visitor: Visitor, ser
     served.post(f"/sessions/{session}/stop")
 
 
-def test_a_wait_counts_down(visitor: Visitor, served: Served) -> None:
+def test_a_wait_counts_down_and_the_thumb_reaches_what_ends_it(
+    browser: Browser, visitor: Visitor, served: Served
+) -> None:
     session = begin(served, ask("wait", seconds=3700), {"text": "ok"}, text="wait a little")
     served.until(session, "WaitStarted")
     page = visitor.enter()
@@ -71,6 +73,15 @@ def test_a_wait_counts_down(visitor: Visitor, served: Served) -> None:
     assert first.startswith(("01:01:", "01:00:"))
     page.wait_for_function("before => document.querySelector('.countdown').textContent !== before", arg=first)
     assert shown.inner_text() < first
+    phone = Visitor(browser, served, PHONE)
+    page = phone.enter()
+    phone.to(f"s/{session}")
+    page.get_by_label("Say something").fill("hurry")
+    above = "([send, nav]) => send.getBoundingClientRect().bottom <= nav.getBoundingClientRect().top"
+    page.wait_for_selector(".countdown")
+    handles = [page.query_selector("button >> text=Send"), page.query_selector(".main-nav")]
+    assert page.evaluate(above, handles), "the bar of the page lies over the button"
+    phone.context.close()
     served.post(f"/sessions/{session}/stop")
 
 

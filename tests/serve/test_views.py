@@ -40,6 +40,16 @@ RUN_AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})
   .map(each => [each.id, each.nodes.slice(0, 3).map(node => node.html.slice(0, 160) + ' ' + node.failureSummary)])"""
 
 
+BROKEN = """() => [...document.querySelectorAll('.choice button, .actions button, .countdown, .tabs [aria-current]')].filter(each => {
+  const box = each.getBoundingClientRect(), range = document.createRange();
+  const isCut = each.matches('.tabs a') && (box.left < 0 || box.right > innerWidth + 1);
+  const words = [...each.childNodes].filter(node => node.nodeType === 3).flatMap(node => [...node.data.matchAll(/\\S+/g)].map(word => [node, word]));
+  return isCut || words.some(([node, word]) => { range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);
+    return new Set([...range.getClientRects()].map(line => Math.round(line.top))).size > 1; });
+}).map(each => each.textContent)"""
+"""What a person could not read at a glance: a word that is broken, or an open tab out of sight."""
+
+
 class House(NamedTuple):
     """A server with a session that changed files and keeps outputs, a goal, one that asks, and a long one."""
 
@@ -151,6 +161,7 @@ def test_axe_finds_nothing_on_any_view_and_all_fit(
             page.evaluate(source)
         assert page.evaluate(RUN_AXE) == [], view
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], view
+        assert page.evaluate(BROKEN) == [], view
     assert (visitor.problems, visitor.elsewhere) == ([], [])
     visitor.context.close()
 

@@ -45,9 +45,9 @@ export function FleetView({ rows, all, questions }) {
         <span class="head"><b class="title">${row.goal || row.title || row.id}</b>
           ${asking.has(row.id) ? html`<${Chip} tone="ask">${texts.needsYou}<//>` : html`<${Chip} tone=${toneOf(stateOf(row))}>${stateOf(row)}<//>`}</span>
         ${row.last_line && row.last_line !== row.title && html`<span class="line">${row.last_line}</span>`}
-        <span class="meta">${row.agent && html`<span>${texts.agent} ${row.agent}</span>`}${agents.get(row.id) > 0 && html`<span>${agents.get(row.id)} ${texts.agents}</span>`}
+        <span class="meta">${row.agent ? html`<span>${texts.agent} ${row.agent}</span>` : row.parent ? html`<span>${texts.forked}</span>` : ''}${agents.get(row.id) > 0 && html`<span>${agents.get(row.id)} ${texts.agents}</span>`}
           ${row.goal && html`<span>${texts.goal} · ${row.iterations} ${texts.iterations.toLowerCase()}</span>`}
-          <span class="path">${row.workspace}</span><span>${ago(row.updated_us)}</span><span>${money(row.cost_usd)}</span></span>
+          <span class="path">${row.workspace}</span><span>${ago(row.updated_us)} ${texts.ago}</span><span>${money(row.cost_usd)}</span></span>
       </a></li>`)}
     </ul>
   </main>`;

@@ -1,5 +1,5 @@
 // A goal: how it stands, its iterations, metrics, claims, waits, checks and outputs, and its report.
-import { Chip, clock, html, Markdown, money, Problem, span, useData, useDoing, useNow } from './parts.js';
+import { Chip, clock, html, localTimes, Markdown, money, Problem, span, useData, useDoing, useNow } from './parts.js';
 import { ClaimGraph, claimTone, figure, MetricPlot } from './charts.js';
 import { SessionArtifacts } from './artifacts.js';
 import { post } from './net.js';
@@ -14,7 +14,7 @@ function Countdown({ wait }) {
   const left = wait.until_us ? wait.until_us / 1e6 - now / 1000 : null;
   const whole = left === null ? 0 : Math.max(0, Math.round(left));
   const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60].map((each) => String(each).padStart(2, '0'));
-  return html`<div class="card wait"><span class="head"><b>${texts.waitsFor} ${wait.what}</b>
+  return html`<div class="card wait"><span class="head"><b>${texts.waitsFor} ${localTimes(wait.what)}</b>
     ${left !== null && html`<span class="countdown" role="timer">${left > 0 ? parts.join(':') : texts.overdue}</span>`}</span>
     ${wait.reason && html`<span class="quiet">${wait.reason}</span>`}</div>`;
 }

@@ -1,6 +1,6 @@
 // Small pieces that views share. Text becomes text: there is no innerHTML anywhere.
 import { h } from './vendor/preact.module.js';
-import { useEffect, useState } from './vendor/hooks.module.js';
+import { useEffect, useLayoutEffect, useRef, useState } from './vendor/hooks.module.js';
 import htm from './vendor/htm.module.js';
 import { get } from './net.js';
 import { texts } from './texts.js';
@@ -43,9 +43,16 @@ export const Empty = ({ title, help }) => html`<div class="empty"><p><b>${title}
 /** @param {{tone?: string, children?: any}} props */
 export const Chip = ({ tone, children }) => html`<span class=${`chip ${tone || ''}`}>${children}</span>`;
 
-/** @param {{items: [string, string][], here: string, label: string}} props */
-export const Tabs = ({ items, here, label }) => html`<nav class="tabs" aria-label=${label}>${items.map(([to, name]) => html`
-  <a key=${to} href=${to} aria-current=${here === to ? 'page' : null}>${name}</a>`)}</nav>`;
+/** The one that is open is always in sight. @param {{items: [string, string][], here: string, label: string}} props */
+export function Tabs({ items, here, label }) {
+  const nav = useRef(/** @type {any} */ (null));
+  useLayoutEffect(() => {
+    const open = nav.current && nav.current.querySelector('[aria-current]');
+    if (open) nav.current.scrollLeft = open.offsetLeft - nav.current.offsetLeft - (nav.current.clientWidth - open.clientWidth) / 2;
+  }, [here, items.length]);
+  return html`<nav class="tabs" ref=${nav} aria-label=${label}>${items.map(([to, name]) => html`
+    <a key=${to} href=${to} aria-current=${here === to ? 'page' : null}>${name}</a>`)}</nav>`;
+}
 
 /** @param {{names: string[], value: string, onValue: (name: string) => void, label: string, labels?: Record<string, string>}} props */
 export const Choice = ({ names, value, onValue, label, labels = /** @type {any} */ (texts) }) => html`<div class="choice" role="group" aria-label=${label}>${names.map((name) => html`
@@ -85,6 +92,9 @@ export const ago = (us) => span(Math.max(0, Date.now() / 1000 - us / 1e6));
 
 /** @param {number} us */
 export const clock = (us) => new Date(us / 1000).toLocaleString('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+
+/** Times in a text as this person's clock has them. @param {string} text */
+export const localTimes = (text) => text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z/g, (found) => clock(Date.parse(found) * 1000));
 
 /** @param {number} bytes */
 export const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
