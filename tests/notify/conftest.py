@@ -16,6 +16,13 @@ from tests.serve.conftest import served
 __all__ = ["machine", "served"]
 
 
+def _decoded(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
 class Receiver:
     """`answers` are the statuses that it gives, one after the other; then 200."""
 
@@ -32,7 +39,7 @@ class Receiver:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 with receiver.arrived:
                     receiver.got.append(
-                        {"path": self.path, "headers": headers, "raw": body, "body": json.loads(body)}
+                        {"path": self.path, "headers": headers, "raw": body, "body": _decoded(body)}
                     )
                     receiver.arrived.notify_all()
                 self.send_response(status)

@@ -141,6 +141,7 @@ def courier_of(config: Config) -> Courier:
         config.settings.notify.channels,
         environment=config.environment,
         keys=config.key_environment,
+        push=Access(config),
         redact=Vault(config.secrets).redact,
         link=partial(_answer_link, config),
     )

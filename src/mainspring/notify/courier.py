@@ -7,6 +7,8 @@ import smtplib
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
+from typing import Protocol
 
 import msgspec
 
@@ -17,7 +19,9 @@ from mainspring.notify import plan
 from mainspring.notify.notices import title_of
 from mainspring.notify.outbox import Outbox
 from mainspring.notify.settings import ChannelSettings
+from mainspring.notify.subscriptions import PushSubscription, is_push_service
 from mainspring.notify.wires import (
+    HttpMessage,
     Letter,
     desktop_command,
     email_message,
@@ -31,15 +35,27 @@ _TIMEOUT_S = 15.0
 _MAX_WAIT_S = 3600.0
 _SMTP_PORTS = {"tls": 465, "starttls": 587, "none": 25}
 _LATER = frozenset({408, 425, 429})
+_GONE = frozenset({404, 410})
 
 
 class NotSent(MainspringError):
     """A channel did not take a message; without `is_final` it may do so later, after `wait_s` at least."""
 
-    def __init__(self, message: str, *, is_final: bool = False, wait_s: float = 0.0) -> None:
+    def __init__(self, message: str, *, is_final: bool = False, wait_s: float = 0.0, status: int = 0) -> None:
         super().__init__(message)
+        self.status = status
         self.is_final = is_final
         self.wait_s = wait_s
+
+
+class PushDevices(Protocol):
+    """Browsers that asked to be told, and the key of this machine by which they know us."""
+
+    def subscriptions(self) -> tuple[PushSubscription, ...]: ...
+
+    def unsubscribe(self, endpoint: str) -> None: ...
+
+    def push_key(self) -> bytes: ...
 
 
 class Courier:
@@ -53,6 +69,7 @@ class Courier:
         *,
         environment: Mapping[str, str],
         keys: Mapping[str, str],
+        push: PushDevices | None = None,
         redact: Callable[[str], str] = str,
         link: Callable[[str, str], str] = lambda _session, _call: "",
         clock: Callable[[], int] = lambda: time.time_ns() // 1000,
@@ -62,6 +79,7 @@ class Courier:
         self._environment = environment
         self._keys = keys
         self._redact = redact
+        self._push_devices = push
         self._link = link
         self._clock = clock
 
@@ -84,7 +102,34 @@ class Courier:
             case "email":
                 await asyncio.to_thread(self._email, channel, letter)
             case "webhook" | "ntfy" | "slack" | "telegram":
-                await self._http(channel, letter)
+                await self._http(channel.type, http_message(channel, letter))
+            case "push":
+                await self._push(channel, letter)
+
+    async def _push(self, channel: ChannelSettings, letter: Letter) -> None:
+        """To every browser that asked for it. One that is gone is forgotten; when one cannot be reached, all
+        are told again, which replaces what they show."""
+        devices = self._push_devices
+        found = devices.subscriptions() if devices else ()
+        if devices is None or not found:
+            raise NotSent("no device has asked for notifications: the page has a button", is_final=True)
+        try:
+            push = import_module("mainspring.notify.push")
+        except ModuleNotFoundError as error:
+            raise NotSent("push needs pip install 'mainspring[push]'", is_final=True) from error
+        problems: list[NotSent] = []
+        for each in found:
+            if not is_push_service(each.endpoint, channel):
+                continue
+            try:
+                await self._http("push", push.push_message(channel, letter, each, devices.push_key()))
+            except NotSent as error:
+                if error.status in _GONE:
+                    devices.unsubscribe(each.endpoint)
+                else:
+                    problems.append(error)
+        if problems:
+            raise problems[0]
 
     async def _send_one(self, session: str, message: str, channel: str) -> None:
         claimed = await asyncio.to_thread(self._claim, session, message, channel)
@@ -151,8 +196,7 @@ class Courier:
             raise NotSent(f"a channel of type {filled.type} needs {' and '.join(lacks)}", is_final=True)
         return filled
 
-    async def _http(self, channel: ChannelSettings, letter: Letter) -> None:
-        message = http_message(channel, letter)
+    async def _http(self, kind: str, message: HttpMessage) -> None:
         try:
             answer = await send_request(
                 "POST",
@@ -163,13 +207,14 @@ class Courier:
                 timeout_s=_TIMEOUT_S,
             )
         except (OSError, MainspringError) as error:
-            raise NotSent(f"{channel.type} cannot be reached: {error or type(error).__name__}") from error
+            raise NotSent(f"{kind} cannot be reached: {error or type(error).__name__}") from error
         except ValueError as error:
-            raise NotSent(f"{channel.type}: its address cannot be used", is_final=True) from error
+            raise NotSent(f"{kind}: its address cannot be used", is_final=True) from error
         if not 200 <= answer.status < 300:
             is_final = 300 <= answer.status < 500 and answer.status not in _LATER
             raise NotSent(
-                f"{channel.type} answered {answer.status}",
+                f"{kind} answered {answer.status}",
+                status=answer.status,
                 is_final=is_final,
                 wait_s=_retry_after_s(answer.headers),
             )

@@ -15,7 +15,7 @@ NoticeKind = Literal["question", "ended", "failed", "budget", "message"]
 """Why a person is told: an answer is needed; work ended; it failed; 80 % of a budget is spent; the agent says
 something with its `notify` tool."""
 KINDS: tuple[NoticeKind, ...] = get_args(NoticeKind)
-ChannelType = Literal["desktop", "webhook", "ntfy", "slack", "telegram", "email"]
+ChannelType = Literal["desktop", "webhook", "ntfy", "slack", "telegram", "email", "push"]
 
 
 class ChannelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -23,9 +23,9 @@ class ChannelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     so that no secret needs to stand here."""
 
     type: ChannelType
-    """desktop (`notify-send`), webhook, ntfy, slack, telegram or email."""
+    """desktop (`notify-send`), webhook, ntfy, slack, telegram, email or push (browsers that asked for it)."""
     url: str = ""
-    """Address of the webhook, of the ntfy topic or of Slack's incoming webhook."""
+    """Address of the webhook, of the ntfy topic, of Slack's incoming webhook, or of your own push service."""
     secret: str = ""
     """Key by which webhooks are signed."""
     token: str = ""
@@ -35,7 +35,7 @@ class ChannelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     to: tuple[str, ...] = ()
     """Addresses that get e-mail."""
     sender: str = ""
-    """Address that e-mail comes from; empty: the first of `to`."""
+    """Address that e-mail comes from; empty: the first of `to`. Push services are told it as a contact."""
     host: str = ""
     """SMTP server, as HOST or HOST:PORT."""
     user: str = ""

@@ -23,7 +23,7 @@ import msgspec
 from mainspring.notify.settings import ChannelSettings, NoticeKind
 
 _TELEGRAM = "https://api.telegram.org"
-_PRESSING: tuple[NoticeKind, ...] = ("question", "failed", "budget")
+PRESSING: tuple[NoticeKind, ...] = ("question", "failed", "budget")
 _JSON = {"content-type": "application/json"}
 
 
@@ -95,7 +95,7 @@ def _ntfy(channel: ChannelSettings, letter: Letter) -> HttpMessage:
         "topic": topic,
         "title": letter.title,
         "message": letter.text,
-        "priority": 4 if letter.kind in _PRESSING else 3,
+        "priority": 4 if letter.kind in PRESSING else 3,
         **({"click": letter.link} if letter.link else {}),
     }
     headers = {**_JSON, **({"authorization": f"Bearer {channel.token}"} if channel.token else {})}
@@ -139,4 +139,5 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "slack": ("url",),
     "telegram": ("token", "chat"),
     "email": ("host", "to"),
+    "push": (),
 }

@@ -44,7 +44,7 @@ from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Blob, GoalChecks, Recorded
 from mainspring.evidence.kept import KeptVersion
 from mainspring.report.facts import Report
-from mainspring.serve import looks
+from mainspring.serve import looks, push_api
 from mainspring.serve.fleet import Fleet, OpenQuestion
 from mainspring.serve.hub import Hub, StartSession, absolute
 from mainspring.serve.previews import ArtifactPreview
@@ -351,6 +351,7 @@ ROUTES: tuple[Route, ...] = (
     _get("/questions", "All that waits for a person.", _questions, tuple[OpenQuestion, ...]),
     _get("/profiles", "Profiles that goals can have.", _profiles, tuple[str, ...]),
     _get("/channels", "Who can be told by name.", _channels, tuple[ChannelRow, ...]),
+    _get("/push", "How this device can be told by push.", push_api.push_state, push_api.PushState),
     _get("/goals", "All goals, the most recent first.", _goals, list[SessionRow]),
     _get("/processes", "Live background processes.", _processes, list[LiveProcess], SessionAsked),
     _get("/cost", "What was spent.", _costs, Costs, CostAsked),
@@ -373,6 +374,8 @@ ROUTES: tuple[Route, ...] = (
     _post(f"{_S}/kept", "steer", "Keep a file of the workspace.", looks.save_kept, KeptVersion, SaveFile),
     _post("/goals", "steer", "Start a goal in the background.", _start_goal, Started, StartGoal),
     _post(f"{_S}/order", "steer", "Pause or stop a goal.", _order_goal, Ordered, Order),
+    _post("/push", "answer", "Tell this device by push.", push_api.subscribe, Nothing, push_api.Subscribe),
+    _post("/push/end", "answer", "No more of it.", push_api.unsubscribe, Nothing, push_api.Unsubscribe),
     _post("/devices/offer", "owner", "A code that pairs a device.", _offer, PairCode, PairOffer),
     _post("/devices/revoke", "owner", "Revoke a device.", _revoke, DeviceRow, DeviceNamed),
 )

@@ -33,6 +33,7 @@ _NAMES = (
     "back.js",
     "artifacts.js",
     "machine.js",
+    "push.js",
     "sw.js",
     "texts.js",
     "style.css",

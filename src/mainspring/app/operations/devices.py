@@ -15,6 +15,7 @@ import secrets
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -23,6 +24,7 @@ import msgspec
 from mainspring.disk.files import closing_descriptor, locked, make_folder, write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError, UnknownSession, UsageError
+from mainspring.notify.subscriptions import PushSubscription
 from mainspring.settings import Config
 from mainspring.system import try_lock
 
@@ -70,6 +72,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[Device, ...] = ()
     offers: tuple[_Offer, ...] = ()
     links: tuple[AnswerLink, ...] = ()
+    pushes: tuple[PushSubscription, ...] = ()
     format_version: int = _FORMAT
 
 
@@ -197,7 +200,7 @@ class Access:
                     f"{len(found)} devices have this name.", remedy=f"Name one by its id: {ids}."
                 )
             rest = tuple(each for each in content.devices if each is not found[0])
-            return msgspec.structs.replace(content, devices=rest), found[0]
+            return msgspec.structs.replace(_unpushed(content, found[0].id), devices=rest), found[0]
 
         return self._change(change)
 
@@ -230,7 +233,36 @@ class Access:
     def renew(self) -> str:
         """Another token for the server itself; whoever has the old one is out."""
         token = secrets.token_urlsafe(32)
-        return self._change(lambda content: (msgspec.structs.replace(content, token=token), token))
+        return self._change(
+            lambda content: (msgspec.structs.replace(_unpushed(content, OWNER.id), token=token), token)
+        )
+
+    def subscriptions(self) -> tuple[PushSubscription, ...]:
+        """The browsers that are told by push."""
+        found = self._read()
+        return found.pushes if found else ()
+
+    def subscribe(self, made: PushSubscription) -> None:
+        def change(content: _Content) -> tuple[_Content, None]:
+            others = tuple(each for each in content.pushes if each.endpoint != made.endpoint)
+            return msgspec.structs.replace(content, pushes=(*others, made)[-MAX_DEVICES:]), None
+
+        self._change(change)
+
+    def unsubscribe(self, endpoint: str) -> None:
+        def change(content: _Content) -> tuple[_Content, None]:
+            others = tuple(each for each in content.pushes if each.endpoint != endpoint)
+            return msgspec.structs.replace(content, pushes=others), None
+
+        self._change(change)
+
+    def push_key(self) -> bytes:
+        """The key by which browsers know this machine, made when there is none; needs the extra `push`."""
+        path = self._path.with_name("push.pem")
+        with locked(path):
+            if not path.exists():
+                write_private(path, import_module("mainspring.notify.push").new_key())
+            return path.read_bytes()
 
     def _live(self, content: _Content) -> tuple[_Offer, ...]:
         """The offers that are still good. None outlives its 90 seconds, also with the clock set back."""
@@ -275,6 +307,12 @@ class Access:
 
 
 _MISSING = (0, 0, 0)
+
+
+def _unpushed(content: _Content, device: str) -> _Content:
+    """Without what a device asked to be told."""
+    rest = tuple(each for each in content.pushes if each.device != device)
+    return msgspec.structs.replace(content, pushes=rest)
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

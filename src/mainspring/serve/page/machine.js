@@ -2,6 +2,7 @@
 import { useState } from './vendor/hooks.module.js';
 import { Chip, Empty, html, Problem, Tabs, useData } from './parts.js';
 import { DevicesView } from './forms.js';
+import { PushChoice } from './push.js';
 import { texts } from './texts.js';
 
 function Settings() {
@@ -40,6 +41,6 @@ export function MachineView({ route, me, onLeave, isInstallable }) {
   const items = /** @type {[string, string][]} */ ([['#/machine', texts.devices], ['#/machine/settings', texts.settings], ['#/machine/doctor', texts.doctor]]);
   return html`<main><h1>${texts.machine}</h1><${Tabs} items=${items} here=${route} label=${texts.machine} />
     ${route === '#/machine/settings' ? html`<${Settings} />` : route === '#/machine/doctor' ? html`<${Doctor} />`
-      : html`<${DevicesView} me=${me} onLeave=${onLeave} />
+      : html`<${DevicesView} me=${me} onLeave=${onLeave} /><${PushChoice} isInstallable=${isInstallable} me=${me} />
         ${isInstallable !== null && html`<p class="quiet">${isInstallable ? texts.installable : texts.plainPage}</p>`}`}</main>`;
 }

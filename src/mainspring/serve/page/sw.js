@@ -5,6 +5,15 @@ const isPage = (url) => url.origin === self.location.origin && (url.pathname ===
 
 self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
+// What arrives was encrypted for this browser; a later message of the same id replaces the earlier one.
+self.addEventListener('push', (event) => {
+  const told = event.data ? event.data.json() : { title: 'mainspring', text: '' };
+  event.waitUntil(self.registration.showNotification(told.title, { body: told.text, tag: told.id, icon: '/page/icon.svg', data: told.link || '/' }));
+});
+self.addEventListener('notificationclick', (event) => {
+  event.notification.close();
+  event.waitUntil(self.clients.openWindow(event.notification.data));
+});
 self.addEventListener('fetch', (event) => {
   if (event.request.method !== 'GET' || !isPage(new URL(event.request.url))) return;
   event.respondWith((async () => {

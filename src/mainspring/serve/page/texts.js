@@ -37,6 +37,8 @@ export const texts = {
   pair: 'Pair a device', role: 'It may', revoke: 'Revoke', pairLink: 'Open this on the device within 90 seconds:',
   family: 'Agents and forks', forked: 'fork', ago: 'ago', agent: 'agent', agents: 'agents',
   qr: 'Code to scan', fingerprint: 'Compare the certificate’s SHA-256:', onlyHere: 'This address is reachable on this machine alone. For a phone, start mainspring serve with --host or --tunnel.',
+  pushBegin: 'Notify this device', pushEnd: 'Notify this device no more', pushExtra: 'Notifications of browsers need pip install \'mainspring[push]\' on that machine.',
+  pushNot: 'This browser can be notified only on loopback or over a trusted certificate.',
   noDevices: 'No other devices are paired.',
   tokensWord: 'Tokens', requests: 'Requests', watchOnly: 'This device may only watch.', answerOnly: 'This device may watch and answer questions.',
   back: 'Go back', backTo: 'Go back to event', backHelp: 'Nothing is erased: going back is recorded, and can be taken back.',
