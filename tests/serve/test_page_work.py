@@ -77,10 +77,11 @@ def test_a_wait_counts_down_and_the_thumb_reaches_what_ends_it(
     page = phone.enter()
     phone.to(f"s/{session}")
     page.get_by_label("Say something").fill("hurry")
-    above = "([send, nav]) => send.getBoundingClientRect().bottom <= nav.getBoundingClientRect().top"
     page.wait_for_selector(".countdown")
-    handles = [page.query_selector("button >> text=Send"), page.query_selector(".main-nav")]
-    assert page.evaluate(above, handles), "the bar of the page lies over the button"
+    page.wait_for_function(
+        "() => document.querySelector('.compose .main').getBoundingClientRect().bottom"
+        " <= document.querySelector('.main-nav').getBoundingClientRect().top"
+    )
     phone.context.close()
     served.post(f"/sessions/{session}/stop")
 

@@ -144,6 +144,8 @@ export function Transcript({ session, children }) {
   const top = useRef(/** @type {any} */ (null));
   const bottom = useRef(/** @type {any} */ (null));
   const end = useRef(/** @type {any} */ (null));
+  const all = useRef(/** @type {any} */ (null));
+  const isAtEnd = useRef(true);
   const keep = useAnchor();
   last.current = Math.max(last.current, state.last);
   useEffect(() => {
@@ -167,8 +169,14 @@ export function Transcript({ session, children }) {
     addEventListener('scroll', look, { passive: true });
     return () => removeEventListener('scroll', look);
   }, []);
-  useLayoutEffect(() => { if (isNear.current && state.isAtEnd && end.current) end.current.scrollIntoView({ block: 'end' }); },
-    [state.rows, state.draft, children]);
+  isAtEnd.current = state.isAtEnd;
+  const toEnd = () => { if (isNear.current && isAtEnd.current && end.current) end.current.scrollIntoView({ block: 'end' }); };
+  useLayoutEffect(toEnd, [state.rows, state.draft, children]);
+  useEffect(() => { // what stands below the rows grows by itself: a question, a wait
+    const watch = new ResizeObserver(toEnd);
+    watch.observe(all.current);
+    return () => watch.disconnect();
+  }, []);
   /** @param {() => Promise<object>} find */
   const load = (find) => run(async () => {
     if (isLoading.current) return;
@@ -200,7 +208,7 @@ export function Transcript({ session, children }) {
   });
   useNear(top, earlier, state.rows);
   useNear(bottom, later, state.rows);
-  return html`<section>
+  return html`<section ref=${all}>
     ${!isOpen && html`<p class="problem" role="status">${texts.offline}</p>`}
     <${Problem} error=${error} />
     ${state.first > 1 && state.rows.length > 0 && html`<button class="small" ref=${top} onClick=${earlier}>${texts.earlier}</button>`}
