@@ -12,6 +12,7 @@ import pytest
 
 from mainspring.chat.palette import Palette
 from mainspring.chat.view import View
+from mainspring.chat.width import packed
 from mainspring.events import AssistantSaid, CallAsked, CallEnded, Origin, Recorded, Text, TextDelta, UserSaid
 from tests.chat.conftest import FREE, Tmux, chat_process, eventually
 
@@ -182,3 +183,30 @@ def test_narrow_and_wide_terminals_are_right(tmux: Tmux, columns: int) -> None:
     lines = tmux.screen().splitlines()
     assert max(len(line.rstrip()) for line in lines if line.startswith("word")) <= min(columns, 100)
     assert any(line.startswith(" test · yolo") for line in lines)
+
+
+def test_what_mainspring_writes_fits_a_narrow_terminal(tmux: Tmux) -> None:
+    long = {
+        "name": "shell",
+        "arguments": {"command": "for word in one two three; do echo $word and more; done; exit 3"},
+    }
+    tmux.resize(40)
+    tmux.open("chat", "--model", tmux.machine.serve({"calls": [long]}, {"text": "Done."}), *FREE)
+    tmux.type("go", "Enter")
+    tmux.until("■ done")
+    lines = tmux.scrollback(is_joined=False).splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("✗ shell"))
+    assert "exit code 3" in lines[at], "a call takes one line"
+    tmux.type("/help", "Enter")
+    tmux.until("Leave the chat")
+    listed = tmux.scrollback(is_joined=False).partition("Commands\n")[2].splitlines()
+    assert "  /copy" in [line.rstrip() for line in listed], "names stand above what is said of them"
+
+
+def test_choices_are_not_broken_between_a_key_and_its_meaning() -> None:
+    assert packed(["y once", "a always in this session", "s stop"], 30) == [
+        "y once",
+        "a always in this session",
+        "s stop",
+    ]
+    assert packed(["y once", "n no", "s stop"], 30) == ["y once · n no · s stop"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mainspring.chat.palette import Palette
+from mainspring.chat.width import clipped, get_width, wrapped
 from mainspring.documents.lines import as_text, attachment_lines, call_line, change_line, ended_line
 from mainspring.events import (
     ApprovalAsked,
@@ -37,19 +38,25 @@ SHELL_SOURCE = "command of the user"
 DIFF_LINES = 24
 _HINT = "/help lists commands and keys. Esc stops a turn, Ctrl-C twice quits."
 _FEW_WORDS = 60
+_WIDE = 10_000
 _CALL_CHARS = 100
+_LEAST_CHARS = 12
+_ROOM_FOR_WORDS = 50
 _SHOWN_FILES = 4
 _UNSHOWN = (SessionStarted, SessionResumed, SandboxChosen, ApprovalAsked)
 """What the head of a chat, its bar or the question itself says."""
 
 
-def head_block(version: str, folder: Path, status: SessionStatus, palette: Palette) -> str:
+def head_block(
+    version: str, folder: Path, status: SessionStatus, palette: Palette, *, columns: int = _WIDE
+) -> str:
     """How a chat begins: where it is, and with what."""
     paint = palette.paint
     place = plain_name(str(folder))
     facts = f"{plain_name(status.model)} · mode {status.mode} · session {status.session}"
     facts += f" · run by {plain_name(status.owner)}" if status.owner else ""
-    return f"{paint('mainspring', 'bold')} {version} · {place}\n{paint(facts, 'dim')}\n{paint(_HINT, 'dim')}"
+    hint = paint(wrapped(_HINT, columns), "dim")
+    return f"{paint('mainspring', 'bold')} {version} · {place}\n{paint(facts, 'dim')}\n{hint}"
 
 
 def event_block(event: Event, palette: Palette) -> str:
@@ -102,20 +109,29 @@ def call_title(call: CallAsked) -> str:
     return title if len(title) <= _CALL_CHARS else title[: _CALL_CHARS - 1] + "…"
 
 
-def call_block(call: CallAsked, ended: CallEnded, palette: Palette, *, has_changes: bool = False) -> str:
+def call_block(
+    call: CallAsked,
+    ended: CallEnded,
+    palette: Palette,
+    *,
+    columns: int = _CALL_CHARS,
+    has_changes: bool = False,
+) -> str:
     """One line: what was called, a few words about its result, and how long it took. What it changed, when
-    that is shown below, says more than its words."""
+    that is shown below, says more than its words. What was asked is cut first, where the line is short."""
     name, _, rest = call_title(call).partition(" ")
     is_ok = ended.outcome == "ok"
     mark = palette.paint("✓", "green") if is_ok else palette.paint("✗", "red")
-    words = [
-        "" if has_changes and is_ok else few_words(ended),
-        *([] if is_ok else [ended.outcome]),
-        took(ended.duration_s),
-    ]
-    said = " · ".join(filter(None, words))
+    words = "" if has_changes and is_ok else few_words(ended)
+    ending = "" if is_ok else f"exit code {ended.exit_code}" if ended.exit_code else ended.outcome
+    room = columns - len(name) - 3
+    end = " · ".join(filter(None, (ending, took(ended.duration_s))))
+    if get_width(" · ".join((rest, words, end))) > room:
+        words = clipped(words, room // 3) if room >= _ROOM_FOR_WORDS else ""
+    said = " · ".join(filter(None, (words, end)))
     tail = palette.paint(f" · {said}", "dim") if said else ""
-    line = f"{mark} {palette.paint(name, 'bold')} {rest}".rstrip() + tail
+    asked = clipped(rest, max(room - (get_width(said) + 3 if said else 0), _LEAST_CHARS))
+    line = f"{mark} {palette.paint(name, 'bold')} {asked}".rstrip() + tail
     warned = [palette.paint(f"  ! reads like orders: {plain(each)}", "yellow") for each in ended.suspicious]
     return "\n".join([line, *warned])
 

@@ -136,8 +136,9 @@ class ChatSessions:
         chat = self._chat
         steers = Steers(chat.config, session)
         chat.attend(session, lambda: session_status(session), session.stop_soon, steers)
-        palette = chat.surface.palette
-        chat.surface.write(head_block(__version__, session.state.workspace, session_status(session), palette))
+        palette, columns = chat.surface.palette, chat.surface.columns
+        facts = (__version__, session.state.workspace, session_status(session), palette)
+        chat.surface.write(head_block(*facts, columns=columns))
         await self._show_past(session)
         async with asyncio.TaskGroup() as group:
             work = (self._watch(session), run_entered(chat, session), self._prepare(session))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from mainspring.app.operations.attachments import Attached, attached, attachment, keep
@@ -17,6 +18,7 @@ from mainspring.chat.palette import LEGEND
 from mainspring.chat.session_commands import SESSION_COMMANDS
 from mainspring.chat.shell import run_shell
 from mainspring.chat.user_commands import run_user_command, user_command_help
+from mainspring.chat.width import wrapped
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
 
@@ -85,16 +87,23 @@ async def _help(desk: Desk, name: str) -> None:
         if name.removeprefix("/") in COMMANDS
         else COMMANDS
     )
-    width = max(len(f"/{each} {command.usage}") for each, command in chosen.items())
-    rows = [f"  {f'/{each} {command.usage}':<{width}}  {command.help}" for each, command in chosen.items()]
-    keys = [f"  {key:<10}  {does}" for key, does in _KEYS]
-    legend = [f"  {marks:<10}  {meaning}" for marks, meaning in LEGEND]
+    columns = desk.surface.columns
+    rows = _table([(f"/{each} {command.usage}", command.help) for each, command in chosen.items()], columns)
+    keys, legend = _table(_KEYS, columns), _table(LEGEND, columns)
     bold = palette.paint
     more = [] if name else [bold("Keys", "bold"), *keys, "", bold("Marks", "bold"), *legend, ""]
     written = {} if name else user_command_help(desk.config, desk.session.state.workspace)
-    yours = [plain(f"  /{each}  {about}") for each, about in written.items()]
+    yours = _table([(plain(f"/{each}"), plain(about)) for each, about in written.items()], columns)
     own = ["", bold("Commands that you or the project wrote", "bold"), *yours] if yours else []
     desk.write("\n".join([*more, bold("Commands", "bold"), *rows, *own]))
+
+
+def _table(rows: Sequence[tuple[str, str]], columns: int) -> list[str]:
+    """What is explained, and what is said of it: beside it, or below it where that is too narrow."""
+    width = max((len(name) for name, _ in rows), default=0)
+    if all(width + len(about) + 4 <= columns for _, about in rows):
+        return [f"  {name:<{width}}  {about}" for name, about in rows]
+    return [line for name, about in rows for line in (f"  {name}", wrapped(f"      {about}", columns))]
 
 
 COMMANDS: dict[str, SlashCommand] = {

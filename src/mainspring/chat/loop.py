@@ -23,8 +23,8 @@ from mainspring.chat.palette import Theme
 from mainspring.chat.questions import OpenQuestions
 from mainspring.chat.seat import ChatOptions, Seat
 from mainspring.chat.surface import Surface
-from mainspring.chat.view import LIVE_LINES, View
-from mainspring.chat.width import cut_to_width
+from mainspring.chat.view import LIVE_LINES, WIDE, View
+from mainspring.chat.width import cut_to_width, wrapped
 from mainspring.cli.ask import question_text
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import ApprovalAsked, FilesChanged, Recorded, TurnEnded, UserSaid
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.05
 _SHOWN_WAITING = 3
+_ABOUT = ("why it is asked", "always would allow")
 RENDERER = "mainspring.chat.rich_text"
 _SESSIONS = "mainspring.chat.chat_sessions"
 OPENING = "opening the session…"
@@ -233,20 +234,29 @@ class ChatLoop:
         self.seat.leave()
 
     def _on_asked(self, question: ApprovalAsked, number: int) -> None:
-        text = plain(question_text(question, number=number))
+        # What is asked about stands as it is: only words about it are broken at words.
+        lines = plain(question_text(question, number=number)).split("\n")
+        columns = self.surface.columns
+        text = "\n".join(
+            wrapped(line, columns) if line.lstrip().startswith(_ABOUT) else line for line in lines
+        )
         self.surface.write(question_block(text, self.surface.palette))
 
     def _on_questions(self) -> None:
         self.surface.refresh()
 
     def say_error(self, error: MainspringError) -> None:
-        palette = self.surface.palette
-        text = palette.paint(plain(f"! {error.message}"), "red")
-        self.surface.write(f"{text}\n{plain(f'  {error.remedy}')}" if error.remedy else text)
+        palette, columns = self.surface.palette, self.surface.columns
+        text = palette.paint(wrapped(plain(f"! {error.message}"), columns), "red")
+        remedy = wrapped(plain(f"  {error.remedy}"), columns)
+        self.surface.write(f"{text}\n{remedy}" if error.remedy else text)
 
     def new_view(self) -> View:
         def render(text: str) -> str:
             rich: Any = import_module(RENDERER)
             return rich.rendered(text, columns=self.surface.columns, palette=self.surface.palette)
 
-        return View(self.surface.palette, render, here=self.config.origin)
+        def columns() -> int:
+            return WIDE if self.surface.takes_lines else self.surface.columns
+
+        return View(self.surface.palette, render, here=self.config.origin, columns=columns)

@@ -15,6 +15,7 @@ import msgspec
 
 from mainspring.app.operations.answers import answers_in, editable_text, is_question, reach
 from mainspring.chat.palette import Palette
+from mainspring.chat.width import packed
 from mainspring.cli.ask import question_title
 from mainspring.events import ApprovalAsked, ApprovalGiven, Scope
 from mainspring.secrets.screen import plain_name
@@ -130,16 +131,21 @@ class OpenQuestions:
         focused, waiting = self._focused, self.waiting
         if focused is None or self.takes_line:
             return []
-        listed: list[str] = []
-        if len(waiting) > 1:
-            at = waiting.index(focused.question)
-            first = max(0, min(at - 1, len(waiting) - 3))
-            for number, each in enumerate(waiting[first : first + 3], first + 1):
-                mark = "▸" if each is focused.question else " "
-                listed.append(palette.paint(f"{mark} [{number}] {question_title(each)}"[:columns], "magenta"))
-        choices = _choices(waiting) if focused.is_settled else _SETTLING
-        text = _ASIDE if self.is_set_aside else self._begun_hint(focused.question) or choices
-        return [*listed, *textwrap.wrap(text, max(columns - 2, 20))][:_LINES]
+        if text := _ASIDE if self.is_set_aside else self._begun_hint(focused.question):
+            return textwrap.wrap(text, max(columns - 2, 20))[:_LINES]
+        shown = packed(_choices(waiting) if focused.is_settled else [_SETTLING], columns - 2)
+        listed = list(enumerate(waiting, 1)) if len(waiting) > 1 else []
+        room = max(min(_LINES - len(shown), 3), 1)
+        at = waiting.index(focused.question)
+        first = max(0, min(at - 1, len(waiting) - room)) if room > 1 else at
+        lines = [
+            palette.paint(
+                f"{'▸' if each is focused.question else ' '} [{number}] {question_title(each)}"[:columns],
+                "magenta",
+            )
+            for number, each in listed[first : first + room]
+        ]
+        return [*lines, *shown][:_LINES]
 
     def begin(self, text: str) -> None:
         """What the person has begun to answer, for the hint about it."""
@@ -170,10 +176,10 @@ class OpenQuestions:
             self._on_change()
 
 
-def _choices(questions: Sequence[ApprovalAsked]) -> str:
+def _choices(questions: Sequence[ApprovalAsked]) -> list[str]:
     """The keys that answer at least one of these."""
     scopes = {scope for each in questions for scope in each.scopes}
     always = [f"{key} {text}" for key, scope, text in _SCOPES if scope in scopes]
     edit = ["e edit"] if any(each.is_editable for each in questions) else []
     several = ["1-9 choose", "capitals answer all"] if len(questions) > 1 else []
-    return " · ".join(["y once", *always, *edit, "n no", "s stop", "v view", "m message", *several])
+    return ["y once", *always, *edit, "n no", "s stop", "v view", "m message", *several]

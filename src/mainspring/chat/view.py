@@ -57,6 +57,7 @@ Reasoning = Literal["on", "off", "auto"]
 LIVE_LINES = 6
 _STREAM_LINES = 3
 _MOSTLY = 0.8
+WIDE = 160
 _SOON_S = 0.3
 """What a person runs is shown when it is not done so soon."""
 _OPENING = (ModelChosen, ModeChosen, EffortChosen, EngineChosen)
@@ -81,8 +82,16 @@ class View:
     """`render` makes terminal text of a block of Markdown. `reasoning` says how thoughts are shown: in full,
     not at all, or folded to a line."""
 
-    def __init__(self, palette: Palette, render: Callable[[str], str], *, here: Origin) -> None:
+    def __init__(
+        self,
+        palette: Palette,
+        render: Callable[[str], str],
+        *,
+        here: Origin,
+        columns: Callable[[], int] = lambda: WIDE,
+    ) -> None:
         self.palette = palette
+        self._columns = columns
         self.reasoning: Reasoning = "auto"
         self._own: _Running | None = None
         self._render = render
@@ -244,8 +253,10 @@ class View:
         running = self._calls.pop(ended.call, None)
         if running is None:
             return []
-        has_changes = bool(running.changes)
-        line = self._line(call_block(running.call, ended, self.palette, has_changes=has_changes))
+        block = call_block(
+            running.call, ended, self.palette, columns=self._columns(), has_changes=bool(running.changes)
+        )
+        line = self._line(block)
         return [line, *([running.changes] if running.changes else [])]
 
     def _fold_thought(self, now_s: float) -> list[str]:

@@ -68,7 +68,8 @@ class WatchedChat:
 
     def _show_head(self) -> None:
         surface, session = self._chat.surface, self._session
-        surface.write(head_block(__version__, session.state.workspace, session.status, surface.palette))
+        facts = (__version__, session.state.workspace, session.status, surface.palette)
+        surface.write(head_block(*facts, columns=surface.columns))
 
     def _ask(self) -> None:
         """Asks what the session asks now; what was answered elsewhere is asked no longer."""

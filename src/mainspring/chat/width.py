@@ -2,7 +2,43 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
+
 from prompt_toolkit.utils import get_cwidth
+
+
+def get_width(text: str) -> int:
+    return len(text) if text.isascii() else get_cwidth(text)
+
+
+def clipped(text: str, columns: int) -> str:
+    """A text on one line of so many cells, with a mark where it was cut."""
+    if get_width(text) <= columns:
+        return text
+    return next(iter(cut_to_width(text, max(columns - 1, 1))), "") + "…"
+
+
+def wrapped(text: str, columns: int) -> str:
+    """Lines broken at words, each part as far in as its line."""
+    shown: list[str] = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        parts = textwrap.wrap(line, max(columns, 20), subsequent_indent=indent, break_on_hyphens=False)
+        shown += parts if get_width(line) > columns and line.isascii() else [line]
+    return "\n".join(shown)
+
+
+def packed(items: Sequence[str], columns: int) -> list[str]:
+    """Items beside each other as far as they fit, none of them broken."""
+    lines = [""]
+    for item in items:
+        longer = f"{lines[-1]} · {item}" if lines[-1] else item
+        if lines[-1] and get_width(longer) > columns:
+            lines.append(item)
+        else:
+            lines[-1] = longer
+    return lines
 
 
 def cut_to_width(line: str, columns: int) -> list[str]:
