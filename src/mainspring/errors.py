@@ -65,6 +65,10 @@ def require_type(value: object, kind: type, name: str) -> None:
         raise InvalidValue(f"{name} must be {kind.__name__}, not {type(value).__name__}.")
 
 
+class PromptRefused(UsageError):
+    """A hook does not want this to be said to the model."""
+
+
 class ConfigError(UsageError):
     pass
 

@@ -4,7 +4,7 @@ too old is deleted. What tells people is loaded only where `[notify]` or `--noti
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -21,11 +21,23 @@ async def opened_beside(
     made: Session, config: Config | None, hooks: LoadedHooks | None
 ) -> AsyncGenerator[Session]:
     """Opens the session; without a `config` only its hooks go on beside it."""
-    if hooks:
-        hooks.around(runtime_of(made))
+    around = _hooks_around(made, hooks)
     async with _notices_beside(config, made.id) as notify, made as running, retention_beside(config):
         notify(running)
-        yield running
+        async with around(running):
+            yield running
+
+
+def _hooks_around(
+    made: Session, hooks: LoadedHooks | None
+) -> Callable[[Session], AbstractAsyncContextManager[None]]:
+    """Hooks hold from the first event on; what follows a session with them is for when it is open. A child
+    has those of its parent."""
+    runtime = runtime_of(made)
+    above = runtime.budget.parent
+    if not hooks and (above is None or above.hooks is None):
+        return lambda _: nullcontext()
+    return import_module("mainspring.app.hook_follower").hooks_around(runtime, hooks.hooks if hooks else ())
 
 
 @asynccontextmanager

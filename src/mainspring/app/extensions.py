@@ -66,7 +66,7 @@ def extensions_of(
     servers = servers_of(tools, engine, place, mode, sandbox, config, plugins.folders)
     is_searching = engine == builtin.NAME and config.settings.search.backend
     search = import_module("mainspring.app.search").search_tools(config) if is_searching else _NO_SEARCH
-    return Extensions(servers, plugins, hooks_of(place, config), search)
+    return Extensions(servers, plugins, hooks_of(place, config, plugins), search)
 
 
 @asynccontextmanager

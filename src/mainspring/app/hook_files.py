@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.hooks import HOOKS_FILE, hook_paths
-from mainspring.app.plugins import load_plugins
+from mainspring.app.plugins import UsedPlugins, load_plugins
 from mainspring.approvals.trust import TrustFile, TrustState
 from mainspring.errors import ConfigError
 from mainspring.events import Event
@@ -15,11 +15,9 @@ from mainspring.events.counts import plural
 from mainspring.hooks.gate import HookGate
 from mainspring.hooks.runner import HookRunner
 from mainspring.hooks.sources import Hook, HookFile, HookSource, read_sources
-from mainspring.sandbox import Sandbox
+from mainspring.sandbox import Confinement, Sandbox
 from mainspring.secrets.recorder import Recorder
 from mainspring.settings import Config
-from mainspring.turns.hooks import attach
-from mainspring.turns.runtime import Runtime
 
 
 class LoadedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,26 +37,24 @@ class LoadedHooks(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[Hook, ...]
     warnings: tuple[str, ...] = ()
 
-    def around(self, runtime: Runtime) -> None:
-        """Puts them around the calls of a session."""
-        if self.hooks:
-            attach(runtime, self.hooks)
-
-    def before(self, recorder: Recorder, sandbox: Sandbox, workspace: Path, mode: str) -> HookGate | None:
+    def before(
+        self, recorder: Recorder, sandbox: Sandbox, confinement: Confinement, mode: str
+    ) -> HookGate | None:
         """The same for a command without an agent."""
         if not self.hooks:
             return None
-        return HookGate(HookRunner(self.hooks, _CommandHost(recorder, sandbox, workspace, mode)))
+        return HookGate(HookRunner(self.hooks, _CommandHost(recorder, sandbox, confinement, mode)))
 
 
 class _CommandHost:
     """A command without an agent, as hooks see it."""
 
-    def __init__(self, recorder: Recorder, sandbox: Sandbox, workspace: Path, mode: str) -> None:
+    def __init__(self, recorder: Recorder, sandbox: Sandbox, confinement: Confinement, mode: str) -> None:
         self._recorder = recorder
         self._sandbox = sandbox
         self.session = recorder.session
-        self.workspace = workspace
+        self.workspace = confinement.workspace
+        self.confinement = confinement
         self.mode = mode
         self.vault = recorder.vault
 
@@ -69,35 +65,38 @@ class _CommandHost:
         await self._recorder.record(*events)
 
 
-def hook_sources(workspace: Path, config: Config) -> list[HookSource]:
+def hook_sources(workspace: Path, config: Config, plugins: UsedPlugins) -> list[HookSource]:
     """The files that may have hooks for work in a folder."""
     own = [
         HookSource(path=path, label=label, is_own=label == HOOKS_FILE)
         for label, path in hook_paths(workspace, config).items()
     ]
-    plugins = [
+    brought = [
         HookSource(path=file, label=f"the plugin {name}", plugin=folder)
-        for name, file, folder in load_plugins(config, workspace).hook_files
+        for name, file, folder in plugins.hook_files
     ]
-    return [*own, *plugins]
+    return [*own, *brought]
 
 
-def list_hook_files(workspace: Path, config: Config) -> tuple[LoadedFile, ...]:
+def list_hook_files(
+    workspace: Path, config: Config, plugins: UsedPlugins | None = None
+) -> tuple[LoadedFile, ...]:
     """All files with hooks. Those of plugins in use were approved with the plugin."""
     trust = TrustFile(config.home)
-    found = read_sources(hook_sources(workspace, config), workspace)
+    used = load_plugins(config, workspace) if plugins is None else plugins
+    found = read_sources(hook_sources(workspace, config, used), workspace)
     return tuple(
         LoadedFile(
             file=file,
-            state=trust.state(file.subject) if file.subject and file.source.plugin is None else "trusted",
+            state=trust.state(file.subject) if file.subject else "trusted",
         )
         for file in found
     )
 
 
-def load_hooks(workspace: Path, config: Config) -> LoadedHooks:
+def load_hooks(workspace: Path, config: Config, plugins: UsedPlugins | None = None) -> LoadedHooks:
     """The hooks that count; raises `ConfigError` when the user's own file cannot be used."""
-    files = list_hook_files(workspace, config)
+    files = list_hook_files(workspace, config, plugins)
     for each in files:
         if each.file.source.is_own and each.file.problem:
             path, problem = each.file.source.path, each.file.problem

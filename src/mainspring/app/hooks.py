@@ -8,9 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mainspring.app.plugins import load_plugins
+from mainspring.app.plugins import UsedPlugins, load_plugins
 from mainspring.approvals.permit import Gate
-from mainspring.sandbox import Sandbox
+from mainspring.sandbox import Confinement, Sandbox
 from mainspring.secrets.recorder import Recorder
 from mainspring.settings import Config
 
@@ -33,17 +33,20 @@ def hook_paths(workspace: Path, config: Config) -> dict[str, Path]:
     }
 
 
-def hooks_of(workspace: Path, config: Config) -> LoadedHooks | None:
+def hooks_of(workspace: Path, config: Config, plugins: UsedPlugins) -> LoadedHooks | None:
     """The hooks that count here; None when there is no file that could have any."""
     is_any = any(map(os.path.lexists, hook_paths(workspace, config).values()))
-    if not is_any and not load_plugins(config, workspace).hook_files:
+    if not is_any and not plugins.hook_files:
         return None
-    return import_module("mainspring.app.hook_files").load_hooks(workspace, config)
+    return import_module("mainspring.app.hook_files").load_hooks(workspace, config, plugins)
 
 
-def gate_of(workspace: Path, mode: str, config: Config) -> Callable[[Recorder, Sandbox], Gate | None]:
+def gate_of(
+    confinement: Confinement, mode: str, config: Config
+) -> Callable[[Recorder, Sandbox], Gate | None]:
     """Gives the hooks before a command without an agent, once it has a record and a sandbox."""
-    found = hooks_of(workspace, config)
+    place = confinement.workspace
+    found = hooks_of(place, config, load_plugins(config, place))
     if found is None:
         return lambda _recorder, _sandbox: None
-    return lambda recorder, sandbox: found.before(recorder, sandbox, workspace, mode)
+    return lambda recorder, sandbox: found.before(recorder, sandbox, confinement, mode)

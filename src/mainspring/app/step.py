@@ -62,16 +62,17 @@ async def run_command(
         memory_bytes=chosen.memory_mb * MIB if memory_bytes is None else memory_bytes,
         label=label,
     )
+    confinement = confinement_of(place, chosen_mode, config)
     runner = Runner(
         policy=build_policy(build_mode(chosen_mode, level, Limits()), place, config),
-        sandbox=partial(confine, sandbox, confinement_of(place, chosen_mode, config), config),
+        sandbox=partial(confine, sandbox, confinement, config),
         template=chosen,
         grants=GrantFile(config.home),
         approver=approver,
         approval_timeout_s=config.settings.approval_timeout_s,
         on_output=on_output,
         allows_home=allows_home,
-        gate=gate_of(place, chosen_mode, config),
+        gate=gate_of(confinement, chosen_mode, config),
     )
     recorder = await create_recorder(commands_of(config), config)
     try:

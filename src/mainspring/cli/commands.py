@@ -81,6 +81,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "mcp": Entry("mcp", "Add, list and try MCP servers, whose tools agents use."),
         "plugins": Entry("plugins", "List, add and begin plugins, which add to mainspring."),
         "agents": Entry("agents", "List the agents that a session can give work to."),
+        "hooks": Entry("hooks", "List, try and follow commands that have a say in calls."),
         "commands": Entry("user_commands", "List the commands that you or a project wrote."),
         "skills": Entry("skills", "List the skills that an agent can read in a folder."),
         "memory": Entry("memory", "Show, add or forget what is remembered about a project."),

@@ -28,8 +28,8 @@ _folder = click.option(
 
 @click.group("trust")
 def trust_command() -> None:
-    """What projects bring that runs on this machine: MCP servers, commands that run something, linters. Each
-    is approved once for its content."""
+    """What projects bring that runs on this machine: MCP servers, hooks, commands that run something,
+    linters. Each is approved once for its content."""
 
 
 @trust_command.command("list")

@@ -23,6 +23,7 @@ from mainspring.errors import (
     NetworkFailed,
     NoCredit,
     Overloaded,
+    PromptRefused,
     RateLimited,
 )
 from mainspring.events import (
@@ -174,7 +175,11 @@ class Pursuit:
             events.append(Compacted(summary="", keep_from_seq=keep_from, reason=FRESH))
         if self._attempting is not None:
             events += await self._attempting.opening(self.session, self._set)
-        await self.session.say(prompt, after=events)
+        try:
+            await self.session.say(prompt, after=events)
+        except PromptRefused as error:
+            await self._finish(Stop("blocked", error.message))
+            return
         await self._take_turn(number)
 
     async def _rest(self, last: IterationEnded, *, is_last: bool) -> Stop | None:

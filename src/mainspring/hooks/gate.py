@@ -6,7 +6,7 @@ that a person edited, commands without an agent, and what an agent over ACP asks
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -39,10 +39,14 @@ class HookGate:
             if (name := hook.matched(told.names)) is not None
         ]
 
+    def wakes(self, event: HookEvent, call: str, proposed: Proposed, given: Mapping[str, Any]) -> list[Wake]:
+        """The hooks that an event of a call wakes, each with what it is told of the call."""
+        found = self._matching(event, told_calls(proposed, given))
+        return [_about(wake, call, proposed.tool) for _, wake in found]
+
     async def _vet(self, event: HookEvent, call: str, proposed: Proposed, arguments: str) -> Vetted:
         given: dict[str, Any] = msgspec.json.decode(arguments)
-        wakes = [wake for _, wake in self._matching(event, told_calls(proposed, given))]
-        runs = await self._runner.run([_about(wake, call, proposed.tool) for wake in wakes])
+        runs = await self._runner.run(self.wakes(event, call, proposed, given))
         if notes := notes_of(runs):
             await self._runner.host.record(*notes)
         if stops := [run for run in runs if run.answer.verdict == "stopped"]:

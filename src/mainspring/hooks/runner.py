@@ -15,7 +15,7 @@ from mainspring.errors import SandboxError
 from mainspring.events import HOOK_SOURCE, Event, HookEnded, HookEvent, HookStarted, NoteAdded
 from mainspring.hooks.answers import GUARDING, MAX_OUTPUT_BYTES, HookAnswer, failure, read_answer
 from mainspring.hooks.sources import Hook, variables_of
-from mainspring.sandbox import Command, CommandResult, Sandbox
+from mainspring.sandbox import Command, CommandResult, Confinement, Sandbox
 from mainspring.sandbox.streams import written
 from mainspring.secrets.injection import suspicions
 from mainspring.secrets.screen import without_controls
@@ -39,6 +39,9 @@ class HookHost(Protocol):
 
     @property
     def vault(self) -> Vault: ...
+
+    @property
+    def confinement(self) -> Confinement: ...
 
     async def sandbox(self) -> Sandbox: ...
 
@@ -85,7 +88,11 @@ def notes_of(runs: Sequence[HookRun]) -> list[NoteAdded]:
 
 def note(text: str, event: HookEvent) -> NoteAdded:
     text = without_controls(text)
-    return NoteAdded(text=text, source=f"{HOOK_SOURCE} ({event})", suspicious=suspicions(text))
+    return NoteAdded(text=text, source=note_source(event), suspicious=suspicions(text))
+
+
+def note_source(event: HookEvent) -> str:
+    return f"{HOOK_SOURCE} ({event})"
 
 
 class HookRunner:
@@ -154,6 +161,7 @@ class HookRunner:
                         timeout_s=hook.timeout_s,
                         env=variables_of(hook, host.workspace),
                         max_output_bytes=MAX_OUTPUT_BYTES,
+                        policy=_policy(hook, host.confinement),
                         stdin=stdin,
                         is_whole=True,
                     )
@@ -164,6 +172,13 @@ class HookRunner:
         hide = host.vault.redact_bytes
         result = msgspec.structs.replace(result, stdout=hide(result.stdout), stderr=hide(result.stderr))
         return read_answer(hook.event, result), result
+
+
+def _policy(hook: Hook, usual: Confinement) -> Confinement | None:
+    """What the hook of a plugin may read besides: the files of its plugin."""
+    if not hook.plugin:
+        return None
+    return msgspec.structs.replace(usual, readable=(*usual.readable, Path(hook.plugin)))
 
 
 def _started(wake: Wake, run: str) -> HookStarted:

@@ -28,13 +28,16 @@ _MAX_HOOKS = 200
 DEFAULT_TIMEOUT_S = 60.0
 _MAX_TIMEOUT_S = 600.0
 _EVERYTHING = ("", "*")
+_INTERPRETERS = "bash bun deno dash node perl php python python3 ruby sh source tsx uv zsh .".split()  # noqa: SIM905
+_CODE = ".bash .cjs .js .lua .mjs .php .pl .ps1 .py .rb .sh .ts .zsh".split()  # noqa: SIM905
 ROOT_VARIABLES = ("CLAUDE_PROJECT_DIR", "MAINSPRING_PROJECT_DIR")
 PLUGIN_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "MAINSPRING_PLUGIN_ROOT")
 
 
 class HookSource(msgspec.Struct, frozen=True, kw_only=True):
     """A file that may have hooks. `is_own`: the user wrote it for mainspring, so nothing has to be approved.
-    `plugin` is the folder of the plugin that brings it. `label` names it for people."""
+    `plugin` is the folder of the plugin that brings it, which was approved as a whole. `label` names it for
+    people."""
 
     path: Path
     label: str
@@ -158,7 +161,7 @@ def _hook(event: HookEvent, group: _Group, entry: _Entry, source: HookSource, wo
 
 
 def _subject(source: HookSource, raw: Any, hooks: Sequence[Hook]) -> TrustSubject | None:
-    if source.is_own or not hooks:
+    if source.is_own or source.plugin or not hooks:
         return None
     code = dict(pair for hook in hooks for pair in hook.code)
     lines = [f"# {name}: {sha256}" for name, sha256 in sorted(code.items())]
@@ -168,16 +171,21 @@ def _subject(source: HookSource, raw: Any, hooks: Sequence[Hook]) -> TrustSubjec
 
 
 def _code(command: str, workspace: Path) -> tuple[tuple[str, str], ...]:
-    """The files of the workspace that a command line names, with their hashes: agents can write them."""
+    """The programs of the workspace that a command line names, with their hashes: agents can write them. What
+    it writes to, or reads as data, is none."""
     found: dict[str, str] = {}
+    before = ""
     for word in _words(command):
         path = workspace / word
+        is_run = before in _INTERPRETERS or path.suffix in _CODE
         try:
             is_file = path.is_file() and path.resolve().is_relative_to(workspace.resolve())
+            is_code = is_file and (is_run or os.access(path, os.X_OK))
         except (OSError, ValueError):
-            continue
-        if is_file:
+            is_code = False
+        if is_code and not before.endswith((">", "<")):
             found[os.path.relpath(path, workspace)] = _sha256(path, workspace)
+        before = before if word.startswith("-") else Path(word).name
     return tuple(found.items())
 
 

@@ -35,6 +35,15 @@ def told_calls(proposed: Proposed, arguments: Arguments) -> tuple[ToldCall, ...]
     return tuple(ToldCall((*names, proposed.tool), each) for each in made)
 
 
+def told_response(given: Arguments, output: str) -> dict[str, Any]:
+    """What came of a call, in the form that hooks know."""
+    if "command" in given:
+        return {"stdout": output, "stderr": "", "interrupted": False, "isImage": False}
+    if "file_path" in given:
+        return {"filePath": given["file_path"], "success": True, "content": output}
+    return {"content": output}
+
+
 def changed_arguments(proposed: Proposed, arguments: Arguments, told: Arguments, updated: Arguments) -> str:
     """Our arguments with what a hook changed in them, as JSON; raises `ValueError` when that cannot be."""
     news = {name: value for name, value in updated.items() if told.get(name) != value}

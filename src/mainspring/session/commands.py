@@ -11,7 +11,7 @@ from typing import Protocol
 
 from mainspring.context.history import read_all
 from mainspring.disk.inbox import LeftCommand, NoteCommand, SaveCommand, SayCommand, StopCommand
-from mainspring.errors import MainspringError
+from mainspring.errors import MainspringError, PromptRefused
 from mainspring.events import ArtifactSaved, Event, NoteAdded, Origin, UserSaid
 from mainspring.folds.state import State
 from mainspring.tools.text import whole_characters
@@ -87,8 +87,13 @@ async def catch_up(runtime: Runtime, *, is_closing: bool = False) -> None:
                 runtime.stopped_by = left.origin
                 await end_turn(runtime, STOPPED)
         elif not await _is_recorded(left, runtime):
-            is_said = isinstance(event, UserSaid)
-            await runtime.record(*map(abandoned, runtime.state.open_calls if is_said else ()), event)
+            try:
+                noted = await runtime.vet(event) if isinstance(event, UserSaid) else ()
+            except PromptRefused as error:
+                inbox.refuse(taken, error.message.removesuffix("."))
+                continue
+            left = runtime.state.open_calls if isinstance(event, UserSaid) else ()
+            await runtime.record(*map(abandoned, left), *noted, event)
         inbox.done(taken)
 
 

@@ -149,6 +149,7 @@ class Session:
         await self._say(said, after)
 
     async def _say(self, said: UserSaid, after: Sequence[Event] = ()) -> None:
+        noted = await self._runtime.vet(said)
         async with self._rewriting:
             if said.output_schema is not None and self.is_turn_wanted:
                 raise UsageError(
@@ -157,7 +158,7 @@ class Session:
                 )
             self._runtime.approvals.questions.abandon()
             left = () if self.is_running and self.state.is_turn_open else self.state.open_calls
-            await self._runtime.record(*map(abandoned, left), *after, said)
+            await self._runtime.record(*map(abandoned, left), *after, *noted, said)
             if any(isinstance(event, Compacted) for event in after):
                 await self._runtime.load_history()
             self._ensure_worker()

@@ -54,6 +54,8 @@ async def run_to_end(runtime: Runtime, work: Callable[[Runtime], Awaitable[End]]
     try:
         async with allowed:
             end = await work(runtime)
+            while end.ending == "done" and runtime.hooks and await runtime.hooks.before_end():
+                end = await work(runtime)
     except TimeoutError:
         if left is None or not allowed.expired():
             raise

@@ -29,6 +29,7 @@ from mainspring.events import (
     Recorded,
     SandboxChosen,
     StatusDelta,
+    UserSaid,
 )
 from mainspring.folds.ledger import TimeLeft
 from mainspring.folds.processes import Handles
@@ -62,6 +63,22 @@ class Engine(Protocol):
 
     async def __call__(self, runtime: Runtime, /) -> None:
         """Returns after a `TurnEnded` was recorded, or raises when that was not possible."""
+        ...
+
+
+class TurnHooks(Protocol):
+    """What people put around turns (hooks): a say in what is said, and in whether a turn may end."""
+
+    async def before_prompt(self, said: UserSaid) -> Sequence[Event]:
+        """What is recorded with something that is said; raises `PromptRefused` when it may not be said."""
+        ...
+
+    async def before_end(self) -> bool:
+        """Whether the turn goes on instead of ending as done; why is on record then."""
+        ...
+
+    async def after_calls(self) -> str:
+        """Tells of calls that have ended; why the turn is to end now, or nothing."""
         ...
 
 
@@ -146,6 +163,7 @@ class Runtime:
         self.feed = Feed(recorder.journal, last_seq=0)
         self.approvals = Approvals(recorder, permissions, lambda: self.state, workbench.toolbox.edit_problem)
         self.handles = Handles(workbench.processes, lambda: self.state.processes)
+        self.hooks: TurnHooks | None = None
         self.is_recalled = True
         """Whether the files count as seen that an earlier process of this session showed."""
         self.changed_seq: int | None = None
@@ -246,6 +264,10 @@ class Runtime:
         """Records what happened, without secrets. What something durable follows at once need not be durable
         itself: see `Journal.append`."""
         await self.recorder.record(*events, is_durable=is_durable)
+
+    async def vet(self, said: UserSaid) -> Sequence[Event]:
+        """What is recorded with something that is said; raises `PromptRefused` when a hook is against it."""
+        return await self.hooks.before_prompt(said) if self.hooks else ()
 
     def show(self, delta: Delta) -> None:
         """Shows what is not recorded."""

@@ -23,8 +23,10 @@ _REMEDY = "Look at what it did with `mainspring show`, then resume with a hint o
 
 
 async def check_guards(runtime: Runtime) -> End | None:
-    """Shows the instructions that the last calls came upon and what checks and tests say to their changes,
-    and records what a guard has to say, each once; the end of the turn when the model did not listen."""
+    """Tells hooks of the last calls, shows the instructions that these came upon and what checks and tests
+    say to their changes, and records what a guard has to say; the end when the model did not listen."""
+    if runtime.hooks and (why := await runtime.hooks.after_calls()):
+        return End("interrupted", f"A hook stopped the turn: {why}")
     if notes := _new_instructions(runtime):
         await runtime.record(*notes)
     if runtime.upkeep.checks and (problem := await runtime.upkeep.checks(runtime)):

@@ -18,6 +18,7 @@ from mainspring import __version__
 from mainspring.app.build import skills_of
 from mainspring.app.operations.approvals import rules_in_force
 from mainspring.app.operations.cleaning import disk_use
+from mainspring.app.operations.hooks import hook_cost, list_hooks
 from mainspring.app.operations.keys import KeyOrigin, key_origin, list_keys
 from mainspring.app.operations.models import without_login
 from mainspring.app.plugins import load_plugins
@@ -70,7 +71,7 @@ async def diagnose(config: Config, folder: Path) -> Diagnosis:
         version=__version__,
         rung=_in_use(report),
         rungs=report.rungs,
-        checks=(*_checks(config, folder), *await _other_versions(config)),
+        checks=(*_checks(config, folder), *await _hooks(config, folder), *await _other_versions(config)),
         keys=tuple(each.id for each in PROVIDERS if key_origin(config, each.key_variables)),
         key_origins={each.name: each.origin for each in list_keys(config) if each.origin},
     )
@@ -152,6 +153,21 @@ def _rules(config: Config, folder: Path) -> Iterator[DoctorCheck]:
     for file in files:
         for warning in file.warnings:
             yield DoctorCheck(name="rules", is_ok=True, found=f"{file.path}: {warning}", is_needed=False)
+
+
+async def _hooks(config: Config, folder: Path) -> list[DoctorCheck]:
+    """How many hooks there are for work in a folder, and what they cost."""
+    hooks = list_hooks(config, folder)
+    if not hooks:
+        return []
+    used = [each for each in hooks if each.state == "used"]
+    cost = await hook_cost(config)
+    took = f"{cost.per_turn_s * 1000:.0f} ms a turn in the last {plural(cost.turns, 'turn')} with hooks"
+    found = f"{plural(len(used), 'hook')} in use" + (f", {took}" if cost.runs else "")
+    waiting = len(hooks) - len(used)
+    found += f"; {waiting} not approved or not usable" if waiting else ""
+    remedy = "mainspring hooks list, then mainspring trust add"
+    return [DoctorCheck(name="hooks", is_ok=not waiting, found=found, remedy=remedy, is_needed=False)]
 
 
 async def _other_versions(config: Config) -> list[DoctorCheck]:

@@ -65,8 +65,7 @@ def brought_by(config: Config, workspace: Path) -> list[TrustEntry]:
     found = list_servers(workspace, config.settings.mcp, config.environment)
     servers = [server.subject for server in found.servers if server.subject]
     commands = [command_subject(each) for each in list_user_commands(config, workspace)[0].values()]
-    files = (each.file for each in list_hook_files(workspace, config))
-    hooks = [file.subject for file in files if file.source.plugin is None]
+    hooks = [each.file.subject for each in list_hook_files(workspace, config)]
     agents, _ = find_agents(agent_folders(workspace, config), workspace)
     written = (*commands, *map(agent_subject, agents.values()))
     plugins = [each.subject for each in plugin_folders(config, workspace) if each.is_projects]
