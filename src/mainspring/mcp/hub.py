@@ -180,6 +180,7 @@ class McpHub:
         while (other := _LEARNERS.get(key)) is not None and (task := other.starting) is not None:
             if task.get_loop() is not asyncio.get_running_loop():
                 break
+            self._tell(entry, ServerStatus(state="starting", since=time.time()))
             await asyncio.wait([task])
             if other is not _LEARNERS.get(key):
                 continue
@@ -189,8 +190,7 @@ class McpHub:
                 break
             if status.state == "ready":
                 entry.manifest, status = other.manifest, ServerStatus(state="known", since=time.time())
-            entry.status = status
-            self.on_change(entry.server.name, status)
+            self._tell(entry, status)
             return
         _LEARNERS[key] = entry
         await self._start(entry)
@@ -305,9 +305,13 @@ class McpHub:
         await self._link.tell(answer)
 
     def _set(self, entry: ServerEntry, state: str, detail: str = "") -> None:
-        entry.status = ServerStatus(state=state, since=time.time(), detail=detail, pid=os.getpid())
-        StatusFile(self._home, entry.server).write(entry.status)
-        self.on_change(entry.server.name, entry.status)
+        status = ServerStatus(state=state, since=time.time(), detail=detail, pid=os.getpid())
+        StatusFile(self._home, entry.server).write(status)
+        self._tell(entry, status)
+
+    def _tell(self, entry: ServerEntry, status: ServerStatus) -> None:
+        entry.status = status
+        self.on_change(entry.server.name, status)
 
 
 def _tail(entry: ServerEntry) -> str:
