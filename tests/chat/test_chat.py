@@ -47,10 +47,14 @@ def test_a_session_that_cannot_be_opened_is_opened_with_another_model(tmux: Tmux
     model = tmux.machine.serve({"text": "Here."})
     tmux.start("chat", "--model", "nobody/nothing", *FREE)
     tmux.until("no session is open")
+    tmux.type("said too early", "Enter")
+    tmux.until(lambda seen: seen.count("! ") == 2)
+    tmux.keys("Enter")
+    tmux.until(lambda seen: seen.count("! ") == 3)
     tmux.type(f"/model {model}", "Enter")
-    tmux.until("/help lists")
-    tmux.type("hello", "Enter")
-    tmux.until("■ done")
+    seen = tmux.until("■ done")
+    assert seen.count("! ") == 3, "it was tried once for each time that somebody asked for it"
+    assert b"said too early" in tmux.machine.seen[-1].body
 
 
 def test_escape_stops_the_turn_and_its_processes(tmux: Tmux) -> None:

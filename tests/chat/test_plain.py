@@ -59,3 +59,13 @@ def test_a_dumb_terminal_and_a_pipe_get_plain_lines(machine: Machine) -> None:
     ran = piped(machine, "hello\n/quit\n", "chat", "--model", model, *FREE, TERM="dumb")
     assert ran.returncode == 0, ran.stderr
     assert "\x1b" not in ran.stdout
+
+
+def test_a_line_for_a_session_that_cannot_be_opened_is_tried_once(machine: Machine) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "mainspring", "--plain", "--model", "nobody/nothing"],
+        cwd=machine.workspace, env=machine.environment(), input="hello\n/quit\n", capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert ran.stdout.count("attention:") == 2
+    assert "Esc" not in ran.stdout

@@ -37,6 +37,7 @@ SHELL_SOURCE = "command of the user"
 """The source of notes about what a person ran with `!`."""
 DIFF_LINES = 24
 _HINT = "/help lists commands and keys. Esc stops a turn, Ctrl-C twice quits."
+_HINT_WITHOUT_KEYS = "/help lists commands. /stop stops a turn, /quit or Ctrl-C leaves."
 _FEW_WORDS = 60
 _WIDE = 10_000
 _CALL_CHARS = 100
@@ -48,14 +49,20 @@ _UNSHOWN = (SessionStarted, SessionResumed, SandboxChosen, ApprovalAsked)
 
 
 def head_block(
-    version: str, folder: Path, status: SessionStatus, palette: Palette, *, columns: int = _WIDE
+    version: str,
+    folder: Path,
+    status: SessionStatus,
+    palette: Palette,
+    *,
+    columns: int = _WIDE,
+    has_keys: bool = True,
 ) -> str:
     """How a chat begins: where it is, and with what."""
     paint = palette.paint
     place = plain_name(str(folder))
     facts = f"{plain_name(status.model)} · mode {status.mode} · session {status.session}"
     facts += f" · run by {plain_name(status.owner)}" if status.owner else ""
-    hint = paint(wrapped(_HINT, columns), "dim")
+    hint = paint(wrapped(_HINT if has_keys else _HINT_WITHOUT_KEYS, columns), "dim")
     return f"{paint('mainspring', 'bold')} {version} · {place}\n{paint(facts, 'dim')}\n{hint}"
 
 

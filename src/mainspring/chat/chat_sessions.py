@@ -38,6 +38,8 @@ class ChatSessions:
         self._chat = chat
         self._before: ChatOptions | None = None
         """How the last session that was open would be opened again."""
+        self._unsaid = ""
+        """What was entered while no session could be opened: it is said once one is."""
         self._shown: dict[str, int] = {}
         """What was shown of a session already, by the number of its last event."""
         chat.commands = {name: each.help for name, each in COMMANDS.items()}
@@ -105,7 +107,7 @@ class ChatSessions:
                 if line == "/quit":
                     chat.seat.leave()
                 elif not name:
-                    chat.entered.put_nowait(line)
+                    self._unsaid = line or self._unsaid
             entered.cancel()
             left.cancel()
 
@@ -138,13 +140,14 @@ class ChatSessions:
         chat.attend(session, lambda: session_status(session), session.stop_soon, steers)
         palette, columns = chat.surface.palette, chat.surface.columns
         facts = (__version__, session.state.workspace, session_status(session), palette)
-        chat.surface.write(head_block(*facts, columns=columns))
+        chat.surface.write(head_block(*facts, columns=columns, has_keys=not chat.surface.takes_lines))
         await self._show_past(session)
         async with asyncio.TaskGroup() as group:
             work = (self._watch(session), run_entered(chat, session), self._prepare(session))
             tasks = [group.create_task(each) for each in work]
-            if options.text:
-                chat.entered.put_nowait(options.text)
+            for text in filter(None, (options.text, self._unsaid)):
+                chat.entered.put_nowait(text)
+            self._unsaid = ""
             await chat.seat.wait()
             for task in tasks:
                 task.cancel()

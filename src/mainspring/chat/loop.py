@@ -116,7 +116,9 @@ class ChatLoop:
     # What the surface tells.
 
     def enter(self, text: str, *, is_queued: bool = False) -> None:
-        if not text.strip() and not self.questions.takes_line:
+        if not text.strip() and self.session is None and self.without_status != OPENING:
+            self.entered.put_nowait("")  # tries again to open one
+        elif not text.strip() and not self.questions.takes_line:
             self.questions.is_set_aside = False
             self.surface.refresh()
         elif self._takes_answer(text):

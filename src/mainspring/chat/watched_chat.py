@@ -69,7 +69,7 @@ class WatchedChat:
     def _show_head(self) -> None:
         surface, session = self._chat.surface, self._session
         facts = (__version__, session.state.workspace, session.status, surface.palette)
-        surface.write(head_block(*facts, columns=surface.columns))
+        surface.write(head_block(*facts, columns=surface.columns, has_keys=not surface.takes_lines))
 
     def _ask(self) -> None:
         """Asks what the session asks now; what was answered elsewhere is asked no longer."""
