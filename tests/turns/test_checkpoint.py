@@ -33,6 +33,7 @@ from mainspring.events import (
 )
 from mainspring.folds import CHECKPOINT_FILE
 from mainspring.folds.ledger import Ledger
+from mainspring.folds.shares import Shares
 from mainspring.folds.state import State
 from mainspring.folds.state_record import FIELDS, record_of
 from mainspring.folds.waits import Waits
@@ -120,8 +121,9 @@ def test_what_was_kept_at_any_event_and_the_rest_give_the_whole(plan: Any, cut: 
 
 def test_everything_that_a_fold_remembers_is_kept() -> None:
     assert set(vars(State())) == FIELDS | {"_vault"}
-    ledger = {"worked_us", "_scopes", "_open", "_held", "_warned", "_has_goal", "reservations"}
+    ledger = {"worked_us", "_scopes", "_open", "_held", "_warned", "_has_goal", "reservations", "shares"}
     assert set(vars(Ledger())) == ledger
+    assert set(vars(Shares())) == {"open"}
     assert set(vars(Waits())) == {"_open", "_ended", "_answers", "_stirring"}
     learned = {"_counted", "_bytes", "_sent_bytes", "_measured", "bytes_per_token", "fingerprint", "_encode"}
     kept = "_stubbed _messages media _first_unanswered _asked _open _ended _deferred _newest last_seq is_answered"
