@@ -6,7 +6,6 @@ import json
 import os
 import stat
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -87,7 +86,7 @@ def check_signed(header: str, key: str, audience: str) -> None:
 
 
 @pytest.fixture
-def pushing(served: Served, receiver: Receiver) -> Iterator[Served]:
+def pushing(served: Served, receiver: Receiver) -> Served:
     served.end()
     configure(served.machine, f'[notify.channels.phone]\ntype = "push"\nurl = "{receiver.url}"\n')
     served.start()

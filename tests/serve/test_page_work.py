@@ -201,3 +201,19 @@ def test_over_a_certificate_that_nobody_trusts_the_page_is_plain_and_says_so(
     finally:
         context.close()
         served.end()
+
+
+def test_what_is_left_for_after_the_turn_is_said_then(visitor: Visitor, served: Served) -> None:
+    wait = "while [ ! -e turn-may-end ]; do sleep 0.05; done"
+    session = begin(served, call(wait), {"text": "first"}, {"text": "second"}, text="a turn that lasts")
+    served.until(session, "CallStarted")
+    page = visitor.enter()
+    visitor.to(f"s/{session}")
+    page.get_by_label("Say something").fill("and then this")
+    page.click("text=After this turn")
+    page.wait_for_function("() => document.querySelector('.compose textarea').value === ''")
+    (served.machine.workspace / "turn-may-end").touch()
+    ended = served.until(session, "TurnEnded")[-1]["seq"]
+    said = served.until(session, "TurnEnded", after=ended)
+    assert [each["body"]["text"] for each in said if each["kind"] == "UserSaid"] == ["and then this"]
+    page.wait_for_selector(".part.text >> text=second")

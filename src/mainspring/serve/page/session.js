@@ -63,8 +63,8 @@ function Processes({ session, row, maySteer }) {
 function Compose({ session, maySteer, mayAnswer, isRunning }) {
   const [text, setText] = useState('');
   const { error, isBusy, run } = useDoing();
-  const send = () => run(async () => {
-    await post(`/sessions/${session}/say`, { text });
+  const send = (how = 'say') => run(async () => {
+    await post(`/sessions/${session}/${how}`, { text });
     setText('');
   });
   const fork = () => run(async () => {
@@ -78,7 +78,8 @@ function Compose({ session, maySteer, mayAnswer, isRunning }) {
       onKeyDown=${(event) => { if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && text.trim()) { event.preventDefault(); send(); } }} />
     <div class="actions">
       <button class="main" disabled=${isBusy || !text.trim()}>${texts.send}</button>
-      ${isRunning && html`<button type="button" class="danger"
+      ${isRunning && html`<button type="button" disabled=${isBusy || !text.trim()} onClick=${() => send('queue')}>${texts.queue}</button>
+        <button type="button" class="danger"
         onClick=${() => run(() => post(`/sessions/${session}/stop`))}>${texts.stop}</button>`}
       ${!isRunning && html`<a class="button" href=${`#/s/${session}/back`}>${texts.undo}</a>
         <button type="button" onClick=${fork}>${texts.fork}</button>`}
