@@ -26,6 +26,7 @@ NAMES = [
     "goals",
     "waits",
     "mcp",
+    "hooks",
     "tokens",
     "chat",
     "serve",

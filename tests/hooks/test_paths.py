@@ -169,3 +169,17 @@ def test_a_process_that_dies_in_a_hook_is_gone_on_with(tmp_path: Path, event: st
     assert (stage.workspace / RAN).read_text() == "x\n"
     assert (stage.workspace / "hooks.log").read_text() == "told\n"
     assert (len(stage.events(HookStarted)), len(stage.events(HookEnded))) == (2, 1)
+
+
+WITHOUT = """
+import sys
+from pathlib import Path
+from tests.stage import testing
+stage = testing.Stage(Path(sys.argv[1]), testing.tool_call("shell", command="true"), "Done.")
+assert stage.run("Work.", mode="auto").is_done
+assert not [name for name in sys.modules if name.startswith(("mainspring.hooks", "mainspring.turns.hooks"))]
+"""
+
+
+def test_without_hooks_nothing_of_them_is_loaded(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT, str(tmp_path)], cwd=ROOT, check=True, timeout=60)
