@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from mainspring.app.operations.cleaning import find_leftovers, remove_leftovers
+from mainspring.app.operations.deletion import plan_deletion
+from mainspring.app.operations.sessions import SessionRow, list_sessions, newest_session, with_children
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import (
     ApprovalAsked,
@@ -17,6 +19,7 @@ from mainspring.events import (
     NoteAdded,
     TurnEnded,
     Usage,
+    WaitStarted,
 )
 from mainspring.models import Price, Request, StreamItem
 from mainspring.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
@@ -112,6 +115,46 @@ def test_a_child_in_the_background_is_told_in_a_note(tmp_path):
     asyncio.run(scene())
     assert stage.events(ChildEnded)[0].state == "done"
     assert any("the answer from aside" in str(message) for message in stage.sent())
+
+
+def test_a_person_who_speaks_is_heard_and_the_child_goes_on(tmp_path):
+    script = script_of(
+        (asks("SLOW", agent="explore"), says("I heard you."), says("Told.")), SLOW=(says("the slow answer"),)
+    )
+    stage = Family(tmp_path, script)
+
+    async def scene() -> None:
+        async with stage.open(model=stage.model(SlowChildren)) as session:
+            await session.say(PARENT)
+            await wait_for(session, WaitStarted)
+            await session.say("How far are you?")
+            while session.state.children.open:
+                await asyncio.wait({session.state.waits.stirring()}, timeout=1)
+
+    asyncio.run(scene())
+    assert "goes on in the background" in stage.events(CallEnded)[0].output
+    assert [each.state for each in stage.events(ChildEnded)] == ["done"]
+    assert any("the slow answer" in each.text for each in stage.events(NoteAdded))
+
+
+def test_sessions_lists_children_below_their_parent_and_deletes_them_with_it(tmp_path):
+    script = script_of((asks("ONE", "TWO", agent="explore"), says("ok")), ONE=(says("x"),), TWO=(says("y"),))
+    store = SqliteSessions(tmp_path / "home")
+    stage = Family(tmp_path, script, sessions=store)
+    stage.run(PARENT)
+    config = settings(tmp_path / "home")
+
+    async def listed() -> list[SessionRow]:
+        return with_children(await list_sessions(config))
+
+    rows = asyncio.run(listed())
+    children = [each.child for each in stage.events(ChildStarted)]
+    assert rows[0].id == stage.session
+    assert {row.id for row in rows[1:]} == set(children)
+    assert [row.parent for row in rows] == ["", stage.session, stage.session]
+    assert asyncio.run(newest_session(config, stage.workspace)) == stage.session
+    plan = asyncio.run(plan_deletion(config, [stage.session]))
+    assert {each.id for each in plan.sessions} == {row.id for row in rows}
 
 
 def test_what_a_child_may_not_do_unasked_is_asked_of_the_parents_person(tmp_path):

@@ -19,6 +19,8 @@ from mainspring.events import (
     ChildEnded,
     ChildStarted,
     Event,
+    FilesChanged,
+    NoteAdded,
     SessionResumed,
     SpendReserved,
     SpendSettled,
@@ -36,9 +38,9 @@ EVERY_POINT = [
 A_FEW_POINTS = ["parent:12", "parent:20", "child:6"]
 
 
-def work(folder: Path, kill: str = "") -> int:
+def work(folder: Path, kill: str = "", what: str = "readers") -> int:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.agents.worker", str(folder), *([kill] if kill else [])],
+        [sys.executable, "-m", "tests.agents.worker", str(folder), kill, what],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -102,6 +104,52 @@ def test_a_killed_family_completes_without_doing_anything_twice(tmp_path, kill):
     check(tmp_path)
 
 
+def check_written(folder: Path) -> None:
+    check(folder)
+    own = journal(folder, (folder / "home" / "parent").read_text())
+    ended = [event for event in own if isinstance(event, ChildEnded)]
+    started = {event.child: event.task for event in own if isinstance(event, ChildStarted)}
+    written = set[str]()
+    for end in ended:  # a write that was killed may have happened or not; its child is told so
+        calls = [event for event in journal(folder, end.child) if isinstance(event, CallEnded)]
+        if calls[-1].outcome == "ok" or end.files:
+            written.add("one.txt" if started[end.child] == "FIRST task" else "two.txt")
+            assert end.landing == "landed"
+    found = {path.name: path.read_text() for path in (folder / "workspace").iterdir()}
+    assert found == {name: f"{name}\n" for name in written}
+    changed = {change.path for event in own if isinstance(event, FilesChanged) for change in event.changes}
+    assert changed == written
+
+
+@pytest.mark.parametrize("kill", ["parent:22", "child:18"])
+def test_killed_writers_bring_their_files_back_once(tmp_path, kill):
+    assert work(tmp_path, kill, "writers") == -signal.SIGKILL
+    assert work(tmp_path, what="writers") == 0
+    check_written(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", EVERY_POINT)
+def test_writers_killed_anywhere_bring_their_files_back_once(tmp_path, kill):
+    work(tmp_path, kill, "writers")
+    assert work(tmp_path, what="writers") == 0
+    check_written(tmp_path)
+
+
+@pytest.mark.parametrize("kill", ["child:3", "child:12"])
+def test_children_in_the_background_are_gone_on_with_when_their_parent_works_again(tmp_path, kill):
+    assert work(tmp_path, kill, "background") == -signal.SIGKILL
+    assert work(tmp_path, what="background") == 0
+    own = journal(tmp_path, (tmp_path / "home" / "parent").read_text())
+    ended = [event for event in own if isinstance(event, ChildEnded)]
+    assert sorted((event.state, event.text) for event in ended) == [
+        ("done", "first answer"),
+        ("done", "second answer"),
+    ]
+    told = [event.text for event in own if isinstance(event, NoteAdded) and event.source == "delegate"]
+    assert len(told) == 2
+
+
 def test_a_child_whose_journal_is_gone_is_lost_and_not_done_again(tmp_path):
     assert work(tmp_path, "child:12") == -signal.SIGKILL
     parent = (tmp_path / "home" / "parent").read_text()
@@ -139,7 +187,9 @@ def test_a_child_whose_other_process_dies_is_gone_on_with_within_two_seconds(tmp
     with subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == b"held\n"
-        again = subprocess.Popen([sys.executable, "-m", "tests.agents.worker", str(tmp_path)], cwd=ROOT)
+        again = subprocess.Popen(
+            [sys.executable, "-m", "tests.agents.worker", str(tmp_path), "", "readers"], cwd=ROOT
+        )
         try:
             until(lambda: any(isinstance(each, SessionResumed) for each in journal(tmp_path, parent)))
             other = next(

@@ -1,8 +1,9 @@
 """A process that gives two tasks away and kills itself where it is told.
 
-    python -m tests.agents.worker FOLDER [KILL]
+    python -m tests.agents.worker FOLDER [KILL] [WHAT]
 
-KILL is `parent:N` or `child:N`: right after event N of that journal is written, for a child the first that gets
+WHAT is `readers`, `writers` (they change files in copies of the workspace), or `background` (nobody waits for
+them, and the second process says something new). KILL is `parent:N` or `child:N`: right after event N of that journal is written, for a child the first that gets
 so far. Run again without KILL it goes on from the journals.
 """
 
@@ -31,6 +32,28 @@ SCRIPT = script_of(
     FIRST=(_LOOK, _LOOK, ScriptedReply(text="first answer")),
     SECOND=(_LOOK, _LOOK, ScriptedReply(text="second answer")),
 )
+
+
+def _writes(path: str) -> ScriptedReply:
+    return ScriptedReply(calls=(ScriptedCall("write", {"path": path, "content": f"{path}\n"}),))
+
+
+WRITERS = script_of(
+    (asks("FIRST task", "SECOND task"), ScriptedReply(text="Both are done.")),
+    Price(input=1.0, output=2.0),
+    FIRST=(_LOOK, _writes("one.txt"), ScriptedReply(text="first answer")),
+    SECOND=(_LOOK, _writes("two.txt"), ScriptedReply(text="second answer")),
+)
+BACKGROUND = script_of(
+    (
+        asks("FIRST task", "SECOND task", agent="explore", background=True),
+        *[ScriptedReply(text="Begun.")] * 9,
+    ),
+    Price(input=1.0, output=2.0),
+    FIRST=(_LOOK, _LOOK, ScriptedReply(text="first answer")),
+    SECOND=(_LOOK, _LOOK, ScriptedReply(text="second answer")),
+)
+SCRIPTS = {"readers": SCRIPT, "writers": WRITERS, "background": BACKGROUND}
 
 
 class KillingSessions(SqliteSessions):
@@ -63,7 +86,7 @@ class KillingSessions(SqliteSessions):
         return journal
 
 
-async def work(folder: Path, kill: str) -> None:
+async def work(folder: Path, kill: str, what: str) -> None:
     config = settings(folder / "home")
     store, known = KillingSessions(config.home, kill), config.home / "parent"
     (folder / "workspace").mkdir(exist_ok=True)
@@ -72,7 +95,7 @@ async def work(folder: Path, kill: str) -> None:
     opened = build.open(
         folder / "workspace",
         session=session,
-        model=ScriptedModel(SCRIPT),
+        model=ScriptedModel(SCRIPTS[what]),
         limits=Limits(max_cost_usd=5.0),
         config=config,
         sessions=store,
@@ -80,9 +103,12 @@ async def work(folder: Path, kill: str) -> None:
     async with opened as parent:
         known.write_text(parent.id)
         was_asked = await parent.journal.last("UserSaid")
-        async for _ in parent.run("" if was_asked else PARENT):
+        again = "What came of it?" if what == "background" else ""
+        async for _ in parent.run(again if was_asked else PARENT):
             pass
+        while parent.state.children.open:
+            await asyncio.wait({parent.state.waits.stirring()}, timeout=1)
 
 
 if __name__ == "__main__":
-    asyncio.run(work(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""))
+    asyncio.run(work(Path(sys.argv[1]), *sys.argv[2:4]))

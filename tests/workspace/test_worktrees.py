@@ -66,6 +66,7 @@ def test_changes_are_brought_back_without_touching_head_branches_or_index(reposi
     (copy.work / "new" / "run.sh").chmod(0o755)
     (copy.work / "b.txt").unlink()
     (copy.work / "noise.log").write_text("ignored")
+    (copy.work / ".mainspring-0123456789abcdef").write_text("of a write that a crash broke off")
     changes = copy.changes(is_landing=True)
     assert changes.is_landed
     assert set(changes.files) == {"src/a.py", "new/run.sh", "b.txt"}

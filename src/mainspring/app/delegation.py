@@ -130,7 +130,7 @@ def open_child(
         sandbox=sandbox,
         policy=runtime.approvals.policy,
         approver=approver,
-        allow_unpriced=True,
+        allow_unpriced=not started.model,  # that of its parent was accepted there
         allow_home=allow_home,
         parent=ChildSession(parent, started.child, agent.name, place.readable),
         config=config,

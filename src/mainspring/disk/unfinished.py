@@ -10,12 +10,19 @@ import secrets
 from collections import deque
 
 _PREFIX = ".mainspring-"
+_DIGITS = 16
 _made: deque[str] = deque(maxlen=1024)
 
 
 def unfinished_name() -> str:
-    _made.append(f"{_PREFIX}{secrets.token_hex(8)}")
+    _made.append(f"{_PREFIX}{secrets.token_hex(_DIGITS // 2)}")
     return _made[-1]
+
+
+def may_be_unfinished(name: str) -> bool:
+    """Whether a process that died may have left a file of this name, whoever it was."""
+    end = name.removeprefix(_PREFIX)
+    return name != end and len(end) == _DIGITS and not end.strip("0123456789abcdef")
 
 
 def is_unfinished(name: str) -> bool:

@@ -20,6 +20,7 @@ import msgspec
 
 from mainspring.disk.files import make_folder
 from mainspring.disk.scratch import remove
+from mainspring.disk.unfinished import may_be_unfinished
 from mainspring.errors import PathRefused, UsageError
 from mainspring.sandbox.files import Files
 from mainspring.workspace.branches import FALLBACK_IDENTITY
@@ -175,6 +176,11 @@ class Worktree:
         if listed is None:
             self._in_store(place, "read-tree", base, env=env)
             self._in_store(place, "add", "--all", ".", env=env)
+            listed = self._in_store(place, "ls-files", "-z", env=env).split(b"\0")
+            left = [name for name in listed if may_be_unfinished(os.fsdecode(name).rpartition("/")[2])]
+            if left:  # of a write that a crash broke off
+                names = b"\0".join(left)
+                self._in_store(place, "update-index", "--force-remove", "-z", "--stdin", stdin=names, env=env)
         else:
             names = b"".join(os.fsencode(name) + b"\0" for name in listed)
             self._in_store(place, "update-index", "--add", "-z", "--stdin", stdin=names, env=env)
@@ -244,7 +250,7 @@ def _listed(outer: Git, workspace: Path, is_refused: Callable[[Path], bool]) -> 
 
 def _is_copied(path: Path, is_refused: Callable[[Path], bool]) -> bool:
     """Regular files and links, never pipes or devices, which a copy would wait for."""
-    return (path.is_symlink() or path.is_file()) and not is_refused(path)
+    return (path.is_symlink() or path.is_file()) and not may_be_unfinished(path.name) and not is_refused(path)
 
 
 def _head(outer: Git) -> str:
