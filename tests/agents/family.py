@@ -36,6 +36,7 @@ def asks(*tasks: str, **options: Any) -> ScriptedReply:
 def script_of(
     parent: tuple[ScriptedReply, ...],
     price: Price = FREE,
+    /,
     **tasks: tuple[ScriptedReply, ...],
 ) -> Script:
     """The parent's replies, and those of children by a word of their task."""

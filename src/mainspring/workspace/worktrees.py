@@ -176,8 +176,8 @@ class Worktree:
         if listed is None:
             self._in_store(place, "read-tree", base, env=env)
             self._in_store(place, "add", "--all", ".", env=env)
-            listed = self._in_store(place, "ls-files", "-z", env=env).split(b"\0")
-            left = [name for name in listed if may_be_unfinished(os.fsdecode(name).rpartition("/")[2])]
+            known = self._in_store(place, "ls-files", "-z", env=env).split(b"\0")
+            left = [name for name in known if may_be_unfinished(os.fsdecode(name).rpartition("/")[2])]
             if left:  # of a write that a crash broke off
                 names = b"\0".join(left)
                 self._in_store(place, "update-index", "--force-remove", "-z", "--stdin", stdin=names, env=env)
