@@ -27,6 +27,7 @@ NAMES = [
     "waits",
     "mcp",
     "hooks",
+    "plugins",
     "tokens",
     "chat",
     "serve",

@@ -129,3 +129,24 @@ def test_subscribers_are_told_every_event_and_one_that_fails_disturbs_nobody(sit
     events = site.machine.events(site.machine.only_session()["id"])
     told = (site.machine.workspace / "told").read_text().splitlines()
     assert told == [f"{event['seq']} {event['kind']}" for event in events]
+
+
+def test_tools_that_would_fill_the_window_are_found_and_called_by_name(site: Site) -> None:
+    source = HEAD + (
+        "def make(number):\n"
+        "    async def work(text: str) -> str:\n"
+        "        return f'{number} {text}'\n"
+        "    work.__name__, work.__doc__ = f'work_{number}', 'Does much work. ' * 40\n"
+        "    return mainspring.tool(work, effect='read')\n\n"
+        'PLUGIN = Plugin(name="many", api=1, tools=tuple(make(number) for number in range(60)))\n'
+    )
+    site.install("many", source)
+    find = {"calls": [{"name": "find_tools", "arguments": {"query": "work_7"}}]}
+    inner = {"name": "work_7", "arguments": {"text": "x"}}
+    model = site.machine.serve(find, {"calls": [{"name": "call_tool", "arguments": inner}]}, {"text": "done"})
+    site.run("run", "--model", model, "x")
+    names = [tool["function"]["name"] for tool in site.machine.seen[0].json()["tools"]]
+    assert names[-2:] == ["find_tools", "call_tool"]
+    found, called = outputs(site)
+    assert "Does much work" in found
+    assert called == "7 x"

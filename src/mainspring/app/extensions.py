@@ -18,6 +18,7 @@ from mainspring.approvals import Mode
 from mainspring.disk.log import log
 from mainspring.engines import builtin
 from mainspring.events import StatusDelta
+from mainspring.models.wires.messages import wire_name
 from mainspring.sandbox import Sandbox
 from mainspring.settings import Config
 from mainspring.tools import Tool
@@ -38,8 +39,10 @@ class Extensions:
         servers: SessionServers | None,
         plugins: UsedPlugins,
         hooks: LoadedHooks | None,
-        search: tuple[list[Tool], tuple[str, ...]] = _NO_SEARCH,
+        search: tuple[list[Tool], tuple[str, ...]],
+        config: Config,
     ) -> None:
+        self._config = config
         self.servers = servers
         self.plugins = plugins
         self.hooks = hooks
@@ -52,11 +55,19 @@ class Extensions:
         return (*self._search_warnings, *told)
 
     def tools(self, window: int | None) -> list[Tool]:
-        """What is shown in every request, in the same order for the same plugins and servers."""
-        return [*self._search, *self.plugins.tools, *(self.servers.tools(window) if self.servers else ())]
+        """What is shown in every request, in the same order for the same plugins and servers. Tools of
+        plugins that would take too much of the window are found with `find_tools`, as those of servers."""
+        own = self.plugins.tools
+        if self.servers:
+            return [*self._search, *self.servers.tools(window, own)]
+        if own:
+            found = import_module("mainspring.app.found_tools")
+            own = found.found_tools(own) if found.are_many(own, window, self._config) else own
+        return [*self._search, *own]
 
     def find(self, name: str) -> Tool | None:
-        return self.servers.find(name) if self.servers else None
+        known = (tool for tool in self.plugins.tools if name in (tool.name, wire_name(tool.name)))
+        return next(known, None) or (self.servers.find(name) if self.servers else None)
 
 
 def extensions_of(
@@ -66,7 +77,7 @@ def extensions_of(
     servers = servers_of(tools, engine, place, mode, sandbox, config, plugins.folders)
     is_searching = engine == builtin.NAME and config.settings.search.backend
     search = import_module("mainspring.app.search").search_tools(config) if is_searching else _NO_SEARCH
-    return Extensions(servers, plugins, hooks_of(place, config, plugins), search)
+    return Extensions(servers, plugins, hooks_of(place, config, plugins), search, config)
 
 
 @asynccontextmanager

@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-import msgspec
-
+from mainspring.app.found_tools import NAMES_CHARS, are_many, plugins_described
 from mainspring.app.mcp import build_hub, secrets_of, usable_servers
 from mainspring.approvals import Mode
-from mainspring.context.history import BYTES_PER_TOKEN
 from mainspring.events import Delta, StatusDelta
 from mainspring.mcp.find_tools import call_tool, find_tool
 from mainspring.mcp.hub import McpHub, ServerEntry
@@ -21,10 +19,7 @@ from mainspring.models.wires.messages import wire_name
 from mainspring.sandbox import Sandbox
 from mainspring.settings import Config
 from mainspring.tools import Tool
-from mainspring.tools.schema import spec_of
 
-_USUAL_WINDOW = 128_000
-_NAMES_CHARS = 1600
 _SETTLED_WITHIN_S = 5.0
 
 
@@ -34,6 +29,7 @@ class SessionServers:
     def __init__(self, hub: McpHub, config: Config, warnings: tuple[str, ...]) -> None:
         self._hub = hub
         self._config = config
+        self._own: tuple[Tool, ...] = ()
         self.warnings = warnings
 
     @property
@@ -61,28 +57,36 @@ class SessionServers:
 
         self._hub.on_change = changed
 
-    def tools(self, window: int | None) -> list[Tool]:
-        """What is shown in every request. Equal offers give equal tools, in the same order."""
+    def tools(self, window: int | None, own: Sequence[Tool] = ()) -> list[Tool]:
+        """What is shown in every request, of servers and of the session's `own`, which are found in the same
+        way. Equal offers give equal tools, in the same order."""
+        self._own = tuple(own)
         always = [
             tool for entry in self._entries if entry.server.settings.always_load for tool in self._of(entry)
         ]
         usual = [
-            tool
-            for entry in self._entries
-            if not entry.server.settings.always_load
-            for tool in self._of(entry)
+            *own,
+            *(
+                tool
+                for entry in self._entries
+                if not entry.server.settings.always_load
+                for tool in self._of(entry)
+            ),
         ]
-        share = self._config.settings.mcp.find_tools_above
-        is_many = _tokens(usual) > share * (window or _USUAL_WINDOW)
+        is_many = are_many(usual, window, self._config)
         is_waiting = any(entry.manifest is None for entry in self._entries)
         shown = sorted(always if is_many else (*always, *usual), key=lambda tool: tool.name)
         if not is_many and not is_waiting:
             return shown
-        return [find_tool(self._settled, self._described(), self._waiting), call_tool(), *shown]
+        return [
+            find_tool(self._settled, self._described(is_many=is_many), self._waiting),
+            call_tool(),
+            *shown,
+        ]
 
     def known(self) -> list[Tool]:
-        """All tools that servers have told of by now."""
-        return [tool for entry in self._entries for tool in self._of(entry)]
+        """All tools that can be found by now."""
+        return [*self._own, *(tool for entry in self._entries for tool in self._of(entry))]
 
     async def _settled(self) -> list[Tool]:
         """All tools, once servers that are starting have answered or a moment has passed."""
@@ -107,15 +111,16 @@ class SessionServers:
     def _of(self, entry: ServerEntry) -> list[Tool]:
         return list(tools_of(self._hub, entry))
 
-    def _described(self) -> str:
+    def _described(self, *, is_many: bool) -> str:
         """Which servers there are, with names of tools as far as there is room."""
         texts: list[str] = []
-        room = _NAMES_CHARS // max(len(self._entries), 1)
+        room = NAMES_CHARS // max(len(self._entries), 1)
         for entry in sorted(self._entries, key=lambda each: each.server.name):
             names = ", ".join(sorted(str(tool.get("name")) for tool in entry.offers.tools))
             cut = names if len(names) <= room else f"{names[:room].rpartition(',')[0]}, …"
             texts.append(f"{entry.server.name} ({cut})" if cut else entry.server.name)
-        return f"Servers: {'; '.join(texts)}."
+        own = f" {plugins_described(self._own)}" if is_many and self._own else ""
+        return f"Servers: {'; '.join(texts)}.{own}"
 
     def _waiting(self) -> str:
         states = [
@@ -131,7 +136,3 @@ def open_servers(workspace: Path, mode: Mode, sandbox: Sandbox | str, config: Co
     usable = usable_servers(workspace, config)
     hub = build_hub(usable.servers, workspace, mode, config, sandbox)
     return SessionServers(hub, config, usable.warnings)
-
-
-def _tokens(tools: Sequence[Tool]) -> float:
-    return len(msgspec.json.encode([spec_of(tool) for tool in tools])) / BYTES_PER_TOKEN

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mainspring.approvals.trust import TrustFile
+from mainspring.approvals.trust import Trusted, TrustFile, trust_state
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
 from mainspring.models import Model
@@ -62,11 +62,11 @@ def load_plugins(config: Config, workspace: Path | None = None, *, is_fresh: boo
         return UsedPlugins()
     folders, unusable = usable_folders(config, workspace) if workspace else ((), ())
     installed = installed_plugins(config.home, is_fresh=is_fresh)
-    wanted = [each for each in installed if each.name not in settings.disabled]
+    wanted = tuple(each for each in installed if each.name not in settings.disabled)
     if not wanted:
         return UsedPlugins(folders=folders, unusable=unusable)
-    taken = {tool.name for tool in import_module("mainspring.app.toolset").DEFAULT_TOOLS}
-    loaded, failed = import_module("mainspring.plugins.loading").load_plugins(wanted, taken=taken)
+    taken = frozenset(tool.name for tool in import_module("mainspring.app.toolset").DEFAULT_TOOLS)
+    loaded, failed = import_module("mainspring.plugins.loading").load_plugins(wanted, taken)
     return UsedPlugins(loaded=loaded, failed=failed, folders=folders, unusable=unusable)
 
 
@@ -83,16 +83,17 @@ def usable_folders(config: Config, workspace: Path) -> tuple[Sequence[PluginFold
     if not settings.enabled:
         return (), ()
     found = [each for each in plugin_folders(config, workspace) if each.name not in settings.disabled]
-    whys = [(each, why_unusable(each, config)) for each in found]
+    trust = TrustFile(config.home).all() if found else ()
+    whys = [(each, why_unusable(each, trust)) for each in found]
     told = tuple(f"The plugin {each.name} of {each.path} is not used: {why}." for each, why in whys if why)
     return tuple(each for each, why in whys if not why), told
 
 
-def why_unusable(folder: PluginFolder, config: Config) -> str:
-    """Why a folder is not used; empty when it may be."""
+def why_unusable(folder: PluginFolder, trust: Sequence[Trusted]) -> str:
+    """Why a folder is not used; empty when it may be by these approvals."""
     if folder.problem:
         return folder.problem
-    state = TrustFile(config.home).state(folder.subject)
+    state = trust_state(trust, folder.subject)
     how = "it changed since it was approved" if state == "changed" else "nobody has approved it yet"
     return "" if state == "trusted" else f"{how}; see `mainspring plugins trust {folder.name}`"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -80,9 +81,7 @@ class TrustFile:
         return next((each for each in reversed(self.all()) if _is_same_entry(each, subject)), None)
 
     def state(self, subject: TrustSubject) -> TrustState:
-        known = [each for each in self.all() if _is_same_entry(each, subject)]
-        is_trusted = any(each.sha256 == subject.sha256 for each in known)
-        return "trusted" if is_trusted else "changed" if known else "new"
+        return trust_state(self.all(), subject)
 
     def add(self, subject: TrustSubject, *, now_us: int, by: str = "user") -> Trusted:
         """Approves what a person saw; an older content of the same entry is approved no longer."""
@@ -113,6 +112,14 @@ class TrustFile:
         write_private(
             self._path, msgspec.json.format(msgspec.json.encode(_Content(trusted)), indent=1) + b"\n"
         )
+
+
+def trust_state(trusted: Sequence[Trusted], subject: TrustSubject) -> TrustState:
+    """How a subject stands by these approvals."""
+    known = [each for each in trusted if _is_same_entry(each, subject)]
+    sha256 = subject.sha256 if known else ""
+    is_trusted = any(each.sha256 == sha256 for each in known)
+    return "trusted" if is_trusted else "changed" if known else "new"
 
 
 def changes(before: str, now: str) -> str:

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from mainspring.tools import CallContext, Output, Tool
 from mainspring.tools.files import described
-from mainspring.tools.schema import Arguments
+from mainspring.tools.schema import Arguments, spec_of
 
 FIND_TOOLS = "find_tools"
 CALL_TOOL = "call_tool"
@@ -93,6 +93,6 @@ def _has(word: str, words: set[str]) -> float:
 
 
 def _shown(tool: Tool) -> str:
-    schema = msgspec.json.encode(tool.parameters).decode()
+    schema = msgspec.json.encode(spec_of(tool).parameters).decode()
     cut = schema if len(schema) <= _MAX_SCHEMA else f"{schema[:_MAX_SCHEMA]}… (cut)"
     return f"{tool.name}: {tool.description}\n{cut}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,26 @@ def find_folders(shelves: Mapping[Path, bool]) -> list[PluginFolder]:
 
 
 def read_folder(path: Path, *, is_projects: bool = False) -> PluginFolder:
-    """What a folder holds."""
+    """What a folder holds; one whose files are as they were is not read again by the same process."""
+    return _read_folder(path, is_projects, _state(path))
+
+
+def _state(path: Path) -> tuple[tuple[str, int, int, int], ...]:
+    """What changes when a file does: inode, size, and the time of its last change, which nobody can set."""
+    found: list[tuple[str, int, int, int]] = []
+    for folder, folders, files in os.walk(path):
+        folders[:] = sorted(set(folders) - _NOT_SHOWN)
+        for name in (*folders, *files):
+            place = os.path.join(folder, name)  # noqa: PTH118 - asked by every session
+            status = os.lstat(place)
+            found.append((place, status.st_ino, status.st_size, status.st_ctime_ns))
+        if len(found) > 2 * _MAX_FILES:
+            break
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _read_folder(path: Path, is_projects: bool, _: tuple[tuple[str, int, int, int], ...]) -> PluginFolder:  # noqa: FBT001
     name = path.name
     try:
         text = _text_of(path)

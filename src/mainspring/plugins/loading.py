@@ -5,8 +5,9 @@ are used: nothing that a plugin does while it is loaded ends mainspring.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -39,11 +40,12 @@ class FailedPlugin(msgspec.Struct, frozen=True):
     problem: str
 
 
+@lru_cache(maxsize=4)
 def load_plugins(
-    installed: Iterable[InstalledPlugin], *, taken: Collection[str]
-) -> tuple[list[LoadedPlugin], list[FailedPlugin]]:
-    """Those that can be used, and the others. `taken` are names that no tool of a plugin may have; of two
-    plugins with one name, or with tools of one name, the first is used."""
+    installed: tuple[InstalledPlugin, ...], taken: frozenset[str]
+) -> tuple[tuple[LoadedPlugin, ...], tuple[FailedPlugin, ...]]:
+    """Those that can be used, and the others, once in a process. `taken` are names that no tool of a plugin
+    may have; of two plugins with one name, or with tools of one name, the first is used."""
     loaded: dict[str, LoadedPlugin] = {}
     failed: list[FailedPlugin] = []
     tools = set(taken)
@@ -55,7 +57,7 @@ def load_plugins(
             continue
         loaded[plugin.name] = LoadedPlugin(plugin, each)
         tools.update(tool.name for tool in plugin.tools)
-    return list(loaded.values()), failed
+    return tuple(loaded.values()), tuple(failed)
 
 
 def plugin_problem(plugin: Plugin, taken: Collection[str] = ()) -> str:

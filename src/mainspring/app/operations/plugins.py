@@ -78,7 +78,7 @@ def _package(
 def _folder(found: PluginFolder, config: Config) -> PluginEntry:
     settings = config.settings.plugins
     is_off = not settings.enabled or found.name in settings.disabled
-    problem = "" if is_off else why_unusable(found, config)
+    problem = "" if is_off else why_unusable(found, list_trusted(config))
     state = "disabled" if is_off else "failed" if found.problem else "unapproved" if problem else "ready"
     return PluginEntry(
         name=plain_name(found.name)[:80],

@@ -1,0 +1,40 @@
+"""Tools that would fill the window: shown while they are few, else found with `find_tools`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from mainspring.context.history import BYTES_PER_TOKEN
+from mainspring.mcp.find_tools import call_tool, find_tool
+from mainspring.settings import Config
+from mainspring.tools import Tool
+from mainspring.tools.schema import spec_of
+
+NAMES_CHARS = 1600
+_USUAL_WINDOW = 128_000
+
+
+def are_many(tools: Sequence[Tool], window: int | None, config: Config) -> bool:
+    """Whether tools would take more of a window than the settings give them."""
+    return _tokens(tools) > config.settings.mcp.find_tools_above * (window or _USUAL_WINDOW)
+
+
+def found_tools(tools: Sequence[Tool]) -> list[Tool]:
+    """The two tools by which these are found and called."""
+
+    async def known() -> Sequence[Tool]:
+        return tools
+
+    return [find_tool(known, plugins_described(tools), str), call_tool()]
+
+
+def plugins_described(tools: Sequence[Tool]) -> str:
+    names = ", ".join(sorted(tool.name for tool in tools))
+    cut = names if len(names) <= NAMES_CHARS else f"{names[:NAMES_CHARS].rpartition(',')[0]}, …"
+    return f"Plugins: {cut}."
+
+
+def _tokens(tools: Sequence[Tool]) -> float:
+    return len(msgspec.json.encode([spec_of(tool) for tool in tools])) / BYTES_PER_TOKEN
