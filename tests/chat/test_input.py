@@ -178,6 +178,17 @@ def test_paths_are_completed_by_a_few_letters(tmux: Tmux) -> None:
     tmux.until("› look at @src/payment_service.py")
 
 
+def test_a_path_that_was_typed_before_the_files_are_known_is_completed_once_they_are(tmux: Tmux) -> None:
+    for number in range(40):
+        (tmux.machine.workspace / f"folder{number}").mkdir()
+        for name in range(50):
+            (tmux.machine.workspace / f"folder{number}" / f"file{name}.py").touch()
+    tmux.start("chat", "--model", tmux.machine.serve({"text": "Seen."}), *FREE)
+    tmux.until(lambda _: "opening the session" in tmux.screen())
+    tmux.type("look at @er7fi49")
+    tmux.until("folder7/file49.py")
+
+
 def test_a_long_paste_is_a_chip_and_the_model_gets_all_of_it(tmux: Tmux) -> None:
     tmux.open("chat", "--model", tmux.machine.serve({"text": "Long."}), *FREE)
     tmux.paste("\n".join(f"line {number}" for number in range(5000)))

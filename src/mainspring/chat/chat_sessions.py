@@ -153,10 +153,11 @@ class ChatSessions:
                 task.cancel()
 
     async def _prepare(self, session: Session) -> None:
-        """What is wanted a moment after the session is open: what renders answers, and the paths that `@`
-        completes."""
-        await asyncio.to_thread(import_module, RENDERER)
+        """What is wanted a moment after the session is open: the paths that `@` completes, and what renders
+        answers."""
         self._chat.files = await workspace_files(session)
+        self._chat.surface.complete_again()
+        await asyncio.to_thread(import_module, RENDERER)
 
     async def _watch(self, session: Session) -> None:
         async with aclosing(session.subscribe(session.opened_seq, deltas=True)) as events:

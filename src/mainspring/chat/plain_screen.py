@@ -58,6 +58,9 @@ class PlainScreen:
     def set_input(self, text: str) -> None:
         self.write(f"· what was said there: {text}")
 
+    def complete_again(self) -> None:
+        """Nothing is completed here."""
+
     def give_back(self, text: str) -> None:
         self.write(f"· not said: {text}")
 

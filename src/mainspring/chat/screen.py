@@ -145,6 +145,10 @@ class TerminalScreen:
         self.buffer.reset(Document(text))
         self.refresh()
 
+    def complete_again(self) -> None:
+        if "@" in self.buffer.document.text_before_cursor and self.buffer.complete_state is None:
+            self.buffer.start_completion()
+
     def give_back(self, text: str) -> None:
         self.set_input("\n".join(filter(None, (text, self.buffer.text))))
 

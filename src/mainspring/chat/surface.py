@@ -100,6 +100,10 @@ class Surface(Protocol):
         """Asks the terminal to put a text into its clipboard."""
         ...
 
+    def complete_again(self) -> None:
+        """There is more to complete with than when the person typed."""
+        ...
+
     def refresh(self) -> None:
         """The live lines or the bar have changed."""
         ...
