@@ -76,6 +76,7 @@ def test_changes_are_brought_back_without_touching_head_branches_or_index(reposi
     assert not (repository / "b.txt").exists()
     assert not (repository / "noise.log").exists()
     assert standing(repository) == before
+    (copy.folder / "store" / "snapshot-index.lock").touch()
     assert copy.changes(is_landing=True).is_landed, "landing again after a crash changes nothing"
     copy.remove()
     assert not copy.folder.exists()

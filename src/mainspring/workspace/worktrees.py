@@ -171,7 +171,8 @@ class Worktree:
     def _snapshot(self, place: Path, base: str, listed: tuple[str, ...] | None = None) -> str:
         """A commit of the files of a place: of those that are listed, else of all that are not ignored."""
         index = self._store / "snapshot-index"
-        index.unlink(missing_ok=True)
+        for each in (index, index.with_name(f"{index.name}.lock")):  # a killed git leaves its lock
+            each.unlink(missing_ok=True)
         env = {"GIT_INDEX_FILE": str(index)}
         if listed is None:
             self._in_store(place, "read-tree", base, env=env)
