@@ -25,6 +25,7 @@ from mainspring.events import CheckFinding
 from mainspring.patterns import lazy_pattern
 from mainspring.sandbox import Command
 from mainspring.sandbox.policy import Confinement, Network
+from mainspring.sandbox.streams import written
 
 _MAX_CONFIG = 256 * 1024
 _MAX_LINTED = 200
@@ -180,25 +181,21 @@ class ProjectLinter:
 
     async def findings(self, path: str, content: bytes) -> Sequence[CheckFinding]:
         arguments = [each.replace("{path}", path) for each in self._facts.arguments]
-        given = os.memfd_create("checked", os.MFD_CLOEXEC)
         try:
-            os.write(given, content)
-            os.lseek(given, 0, os.SEEK_SET)
             sandbox = await self._sandbox()
-            ran = await sandbox.run(
-                Command(
-                    argv=(str(self._program), *arguments),
-                    cwd=self._policy.workspace,
-                    timeout_s=60,
-                    policy=self._policy,
-                    stdin=given,
-                    is_whole=True,
+            async with written(content) as given:
+                ran = await sandbox.run(
+                    Command(
+                        argv=(str(self._program), *arguments),
+                        cwd=self._policy.workspace,
+                        timeout_s=60,
+                        policy=self._policy,
+                        stdin=given,
+                        is_whole=True,
+                    )
                 )
-            )
         except SandboxError as error:
             raise NotChecked(error.message) from error
-        finally:
-            os.close(given)
         if ran.stopped:
             raise NotChecked(ran.stopped)
         try:
