@@ -210,3 +210,38 @@ def test_a_linter_cannot_write_into_the_project(tmp_path: Path) -> None:
     stage.run("Go", config=configured(tmp_path, programs), mode="auto")
     assert (stage.workspace / "a.py").read_text(encoding="utf-8") == "x = 1\nx\n"
     assert not (stage.workspace / "new").exists()
+
+
+def test_a_linter_that_is_still_running_when_the_turn_ends_is_told_as_not_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.checks.after_change._LAST_WAIT_S", 0.01)
+    stage, programs = linted(tmp_path, shell("touch wait; echo bad > b.py"), "Done.")
+    stage.run("Go", config=configured(tmp_path, programs, wait_ms=1), mode="auto")
+    assert any(
+        "by ruff: still running" in why for event in stage.events(ChangesChecked) for why in event.not_checked
+    )
+
+
+def test_a_turn_that_is_blocked_by_errors_waits_for_its_linters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.checks.after_change._LAST_WAIT_S", 0.01)
+    stage, programs = linted(tmp_path, shell("echo bad > b.py"), "Done.", shell("echo x = 1 > b.py"), "Done.")
+    config = configured(tmp_path, programs, wait_ms=1, after_change="block")
+    assert stage.run("Go", config=config, mode="auto").ending == "done"
+    assert "b.py:1: error: bad" in notes(stage)[0]
+
+
+def test_a_link_of_the_project_to_another_program_is_its_code(tmp_path: Path) -> None:
+    stage, _ = linted(tmp_path, "Done.")
+    own = stage.workspace / ".venv" / "bin"
+    own.mkdir(parents=True)
+    (own / "ruff").symlink_to("/bin/sh")
+    before = linter_subjects(stage.workspace, {"PATH": "/usr/bin:/bin"})
+    (own / "ruff").unlink()
+    (own / "ruff").write_text("#!/bin/sh\n", encoding="utf-8")
+    (own / "ruff").chmod(0o755)
+    after = linter_subjects(stage.workspace, {"PATH": "/usr/bin:/bin"})
+    assert len(before) == len(after) == 1
+    assert before[0].sha256 != after[0].sha256

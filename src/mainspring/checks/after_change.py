@@ -16,7 +16,7 @@ import msgspec
 
 from mainspring.approvals.trust import TrustSubject
 from mainspring.checks import ChangedFile, Checker, NotChecked, new_findings
-from mainspring.checks.linters import LINTERS, ProjectLinter, find_linters
+from mainspring.checks.linters import LIMIT_S, LINTERS, ProjectLinter, find_linters
 from mainspring.checks.settings import ChecksSettings
 from mainspring.checks.syntax import Syntax
 from mainspring.context.history import read_all
@@ -117,10 +117,12 @@ class AfterChange:
         when errors block it and the model did not listen."""
         if waiting := await self._changed(runtime):
             await self._check(runtime, waiting)
-        if runtime.history.is_answered and self._late:
-            await asyncio.wait([each.task for each in self._late], timeout=_LAST_WAIT_S)
-        await self._take_late(runtime)
         is_blocking = self._settings.after_change == "block" and runtime.history.is_answered
+        if runtime.history.is_answered and self._late:
+            limit = LIMIT_S if is_blocking else _LAST_WAIT_S
+            await asyncio.wait([each.task for each in self._late], timeout=limit)
+        await self._take_late(runtime)
+        is_blocking = is_blocking and runtime.history.is_answered
         return await self._block(runtime) if is_blocking else ""
 
     async def close(self) -> None:
@@ -214,8 +216,10 @@ class AfterChange:
         for each in done:
             if self._now.get(each.file.path) == each.file.content:
                 _collect(now, each)
+        if runtime.history.is_answered:  # the turn ends before they do
+            now.not_checked += [f"{each.file.path} by {each.checker}: still running" for each in self._late]
         if now.found or now.not_checked:
-            began = min(each.began for each in done)
+            began = min(each.began for each in (*done, *self._late))
             await self._record(runtime, now.event(time.monotonic() - began, is_late=True))
 
     async def _record(self, runtime: Runtime, checked: ChangesChecked) -> None:

@@ -8,6 +8,7 @@ that are code, are the project's code: they run only when a person approved them
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ import msgspec
 
 from mainspring.approvals.trust import TrustSubject
 from mainspring.checks import ConfinedBy, NotChecked
-from mainspring.disk.untrusted import read_start
+from mainspring.disk.untrusted import open_untrusted, read_start
 from mainspring.errors import SandboxError
 from mainspring.events import CheckFinding
 from mainspring.patterns import lazy_pattern
@@ -27,6 +28,7 @@ from mainspring.sandbox import Command
 from mainspring.sandbox.policy import Confinement, Network
 from mainspring.sandbox.streams import written
 
+LIMIT_S = 60.0
 _MAX_CONFIG = 256 * 1024
 _MAX_LINTED = 200
 _Severity = Literal["error", "warning"]
@@ -188,7 +190,7 @@ class ProjectLinter:
                     Command(
                         argv=(str(self._program), *arguments),
                         cwd=self._policy.workspace,
-                        timeout_s=60,
+                        timeout_s=LIMIT_S,
                         policy=self._policy,
                         stdin=given,
                         is_whole=True,
@@ -241,9 +243,15 @@ def linter_subjects(workspace: Path, environment: Mapping[str, str]) -> list[Tru
 
 def _subject(facts: Linter, program: Path, config: Path, workspace: Path) -> TrustSubject | None:
     """None where neither its program nor its settings are code of the project."""
-    if not (facts.is_settings_code or program.resolve().is_relative_to(workspace)):
+    is_projects = any(path.is_relative_to(workspace) for path in (program, program.resolve()))
+    if not (facts.is_settings_code or is_projects):
         return None
-    text = f"{program}\n{_text(config, workspace)}"
+    try:
+        with open_untrusted(program) as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        content = "unreadable"
+    text = f"{program} (sha256 {content})\n{_text(config, workspace)}"
     return TrustSubject(kind="linter", path=str(config), name=facts.name, text=text)
 
 
