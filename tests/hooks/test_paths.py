@@ -75,6 +75,24 @@ def test_a_call_that_waited_for_a_person_passes_the_hooks_again(tmp_path: Path) 
     assert not stage.has_run
 
 
+def test_a_yes_to_what_a_hook_made_of_a_call_is_none_to_the_call_itself(tmp_path: Path) -> None:
+    """The hook changes the call once; when the session goes on, it has nothing to say any more."""
+    change = decided("ask", updatedInput={"command": "touch harmless"})
+    stage = staged(tmp_path).with_hooks(PreToolUse=f"test -e seen || {{ touch seen; {change}; }}").trusted()
+    assert stage.run("Work.", mode="ask", approver=nobody).ending == "blocked"
+    shown: list[str] = []
+
+    async def only_harmless(asked: ApprovalAsked) -> ApprovalGiven:
+        shown.append(asked.arguments)
+        decision = "allow" if "harmless" in asked.arguments else "reject"
+        return ApprovalGiven(call=asked.call, arguments_sha256=asked.arguments_sha256, decision=decision)
+
+    stage.run(mode="ask", approver=only_harmless)
+    assert [RAN in each for each in shown] == [True]
+    assert stage.call.outcome == "refused"
+    assert not stage.has_run
+
+
 def test_what_a_person_edited_passes_the_hooks_too(tmp_path: Path) -> None:
     stage = staged(tmp_path, "echo fine").with_hooks(PreToolUse=NO_RAN).trusted()
 

@@ -91,7 +91,8 @@ class Money(Protocol):
 class Wanted(msgspec.Struct, Generic[_Action], frozen=True, kw_only=True):
     """What somebody wants to do. `action` is what the caller runs if it may; `arguments` are shown to the
     person, those of `proposed` when empty. `about` begins the reason, `question` is what the agent itself
-    asks a person, `asked` is the same question where it is on record already."""
+    asks a person, `asked` is the question about this call that is on record already, perhaps with other
+    arguments."""
 
     call: str
     action: _Action
@@ -156,7 +157,7 @@ async def permit(
         return Permitted(wanted.action, verdict.reason, vetted.edited_by)
     if refused := await _vetted_question(asker, wanted):
         return refused
-    question = wanted.asked or _question(asker, wanted, verdict, is_editable=edit is not None)
+    question = _on_record(asker, wanted) or _question(asker, wanted, verdict, is_editable=edit is not None)
     given = await asker.ask_person(question)
     if given is None:
         return Blocked(question)
@@ -225,7 +226,7 @@ async def _vetted(
 async def _vetted_question(asker: Asker, wanted: Wanted[_Action]) -> Refused | Stopped | None:
     """What the gate says before a person is asked. A question on record has passed it, and one of the agent
     itself is none of consent."""
-    if asker.gate is None or wanted.question or wanted.asked is not None:
+    if asker.gate is None or wanted.question or _on_record(asker, wanted):
         return None
     said = await asker.gate.vet_question(wanted.call, wanted.proposed, _arguments(asker, wanted))
     match said.answer:
@@ -280,6 +281,13 @@ def _arguments(asker: Asker, wanted: Wanted[_Action]) -> str:
     """The arguments of a call as they may be shown."""
     text = wanted.arguments or msgspec.json.encode(wanted.proposed.arguments).decode()
     return redacted_arguments(text, asker.vault)
+
+
+def _on_record(asker: Asker, wanted: Wanted[_Action]) -> ApprovalAsked | None:
+    """The question that is on record, if it is about what is wanted now: a hook may want something else."""
+    asked = wanted.asked
+    is_same = asked and asked.arguments_sha256 == arguments_sha256(_arguments(asker, wanted))
+    return asked if is_same else None
 
 
 async def _reserve(wanted: Wanted[_Action], money: Money | None) -> None:

@@ -329,7 +329,7 @@ class State:
         replace = msgspec.structs.replace
         match event:
             case ApprovalAsked():
-                self._calls[event.call] = replace(call, question=event)
+                self._calls[event.call] = replace(call, question=event, answer=None)
             case ApprovalGiven():
                 self._calls[event.call] = replace(call, answer=event)
             case CallStarted():

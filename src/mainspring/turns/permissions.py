@@ -72,14 +72,15 @@ class Approvals:
 
     async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or None when there is nobody to ask."""
-        open_call = self._state().open_call(question.call)
-        if open_call is not None and open_call.answer is not None:
+        sha256, open_call = question.arguments_sha256, self._state().open_call(question.call)
+        if open_call and open_call.answer and open_call.answer.arguments_sha256 == sha256:
             return open_call.answer
         if earlier := self._state().requests.earlier_answer(question):
             await self._recorder.record(question, earlier)
             return earlier
         with self.questions.opened(question):
-            if open_call is None or open_call.question is None:
+            on_record = open_call.question if open_call else None
+            if on_record is None or on_record.arguments_sha256 != sha256:
                 await self._recorder.record(question)
             given = await self.questions.first_answer(question.call)
         if given is not None:
