@@ -185,6 +185,15 @@ def test_the_same_command_twice_runs_once(tmp_path: Path) -> None:
     assert (stage.workspace / "log").read_text() == "x\n"
 
 
+def test_a_hook_of_the_same_text_that_fails_open_replaces_no_strict_one(tmp_path: Path) -> None:
+    """The same words are another guard in another file, as in another plugin."""
+    stage = staged(tmp_path).with_hooks(PreToolUse="exit 1")
+    stage.with_hooks(".claude/settings.json", PreToolUse={"command": "exit 1", "fail_open": True})
+    stage.trusted().run("Make the file.", mode="auto")
+    assert sorted(each.is_refusing for each in stage.ends) == [False, True]
+    assert not stage.has_run
+
+
 def test_two_hooks_that_want_different_things_are_a_no(tmp_path: Path) -> None:
     hooks = [decided("allow", updatedInput={"command": each}) for each in ("true", "false")]
     stage = staged(tmp_path).with_hooks(PreToolUse=hooks).trusted()

@@ -119,8 +119,9 @@ class HookRunner:
         return await self.run(wakes)
 
     async def run(self, wakes: Sequence[Wake]) -> list[HookRun]:
-        """Runs them side by side; of equal ones only one."""
-        wakes = list({(each.hook.command, str(each.fields)): each for each in wakes}.values())
+        """Runs them side by side; of those that differ in nothing but their matchers only one."""
+        replace = msgspec.structs.replace
+        wakes = list({(replace(each.hook, matcher=""), str(each.fields)): each for each in wakes}.values())
         if not wakes:
             return []
         number = next(self._count)
