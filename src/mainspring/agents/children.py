@@ -73,8 +73,8 @@ class ChildOpener(Protocol):
 
 
 class ChildRunner:
-    """`refusal` says why an agent may not be used here; empty when it may. `copy_for` is the copy of the
-    workspace that a child works in, unless it only reads."""
+    """`refusal` says why an agent may not work here with the model that was named; empty when it may.
+    `copy_for` is the copy of the workspace that a child works in, unless it only reads."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ChildRunner:
         sessions: Sessions,
         agents: Mapping[str, Agent],
         open_child: ChildOpener,
-        refusal: Callable[[Agent], str],
+        refusal: Callable[[Agent, str], str],
         copy_for: Callable[[str], Worktree],
     ) -> None:
         self._parent = parent
@@ -140,7 +140,7 @@ class ChildRunner:
 
     async def _begin(self, arguments: DelegateArguments, call: str) -> ChildStarted:
         """Plans a child and records it: from then on there is one, whatever becomes of this process."""
-        agent = self._agent(arguments.agent)
+        agent = self._agent(arguments.agent, arguments.model)
         async with self._planning:
             state = self._parent.state
             if len(state.children.open) >= MAX_AT_WORK:
@@ -159,11 +159,11 @@ class ChildRunner:
             await self._runtime.record(started)
         return started
 
-    def _agent(self, name: str) -> Agent:
-        agent = self._agents.get(name) if name else GENERAL
+    def _agent(self, name: str, model: str) -> Agent:
+        agent = GENERAL if name in ("", GENERAL.name) else self._agents.get(name)
         if agent is None:
             raise ToolFailed(f"There is no agent {name!r}. The agents are: {', '.join(self._agents)}.")
-        if why := self._refusal(agent):
+        if why := self._refusal(agent, model or agent.model):
             raise ToolFailed(why)
         return agent
 
@@ -193,6 +193,8 @@ class ChildRunner:
             ended = await self._worked(started)
         except (UnknownSession, JournalDamaged) as error:
             ended = ChildEnded(child=started.child, state="lost", detail=error.message)
+        except ToolFailed as error:  # it was refused since it began
+            ended = await self._failed(started, str(error))
         except MainspringError as error:
             ended = await self._failed(started, f"{error.message} {error.remedy}".strip())
         except Exception as error:  # noqa: BLE001 - a fault of a child is on record in its journal, and told to its parent
@@ -219,7 +221,7 @@ class ChildRunner:
 
     async def _worked(self, started: ChildStarted) -> ChildEnded:
         child = started.child
-        agent = self._agents.get(started.agent, GENERAL)
+        agent = self._agent(started.agent, started.model)
         while True:
             is_new = await self._is_new(child)
             try:

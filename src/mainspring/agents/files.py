@@ -69,8 +69,9 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_widening(self) -> bool:
-        """Whether it may do more than read the workspace: then a project's must be approved."""
-        return not set(self.tools) <= set(READERS)
+        """Whether it may do more than read the workspace, or chooses who is sent what it read: then a
+        project's must be approved."""
+        return bool(self.model) or not set(self.tools) <= set(READERS)
 
 
 GENERAL = Agent(

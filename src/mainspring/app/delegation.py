@@ -11,7 +11,7 @@ from mainspring.agents.delegate import DelegateArguments, delegate_tool
 from mainspring.agents.files import GENERAL, READERS, Agent
 from mainspring.app import build
 from mainspring.app.agents_beside import worktrees_folder
-from mainspring.app.models import known_spec
+from mainspring.app.models import delegated_model
 from mainspring.app.operations.agents import agent_refusal, list_agents
 from mainspring.approvals import Effect
 from mainspring.approvals.questions import Approver
@@ -85,7 +85,11 @@ class SessionAgents:
                 is_new=is_new,
             )
 
-        def refusal(agent: Agent) -> str:
+        def refusal(agent: Agent, model: str) -> str:
+            try:
+                _model(model, session, config)
+            except UsageError as error:
+                return f"{error.message} {error.remedy}"
             return agent_refusal(config, agent)
 
         def copy_for(child: str) -> Worktree:
@@ -116,11 +120,13 @@ def open_child(
     """The session of a child, new or going on: under the policy of its parent, in its mode or a stricter."""
     runtime, state = runtime_of(parent), parent.state
     is_reading = started.isolation == "read-only"
-    fallback = [] if started.model else [SharedModel(runtime.models.find(name)) for name in state.fallbacks]
+    model = _model(started.model, parent, config)
+    is_shared = isinstance(model, SharedModel)
+    fallback = [SharedModel(runtime.models.find(name)) for name in state.fallbacks] if is_shared else []
     return build.open(
         place.folder,
         session="" if is_new else started.child,
-        model=_model(started.model, runtime.models.current, config),
+        model=model,
         fallback=fallback,
         effort=agent.effort or state.effort,
         mode="plan" if is_reading else state.level or state.mode,
@@ -130,7 +136,7 @@ def open_child(
         sandbox=sandbox,
         policy=runtime.approvals.policy,
         approver=approver,
-        allow_unpriced=not started.model,  # that of its parent was accepted there
+        allow_unpriced=is_shared,  # that of its parent was accepted there
         allow_home=allow_home,
         parent=ChildSession(parent, started.child, agent.name, place.readable),
         config=config,
@@ -139,16 +145,14 @@ def open_child(
     )
 
 
-def _model(name: str, usual: Model, config: Config) -> Model | str:
-    """The model that an agent's file or a call names, where it is known here; files of other agents name
-    models that only those know."""
-    if not name:
-        return SharedModel(usual)
-    try:
-        known_spec(name, config)
-    except UsageError:
-        return SharedModel(usual)
-    return name
+def _model(name: str, parent: Session, config: Config) -> Model | str:
+    """The model that an agent's file or a call names, where it is known and may be asked; else that of the
+    parent."""
+    models = runtime_of(parent).models
+    if name in parent.state.fallbacks:
+        return SharedModel(models.find(name))
+    is_own = name in ("", models.current.name)
+    return (not is_own and delegated_model(name, config)) or SharedModel(models.current)
 
 
 def _instructions(agent: Agent, config: Config, workspace: Path) -> str:

@@ -18,7 +18,7 @@ from mainspring.events import Limits, Profile, ToolSpec
 from mainspring.folds.caps import is_money_capped
 from mainspring.models import Model
 from mainspring.models.capabilities import Capabilities
-from mainspring.models.connect import connect, did_you_mean, is_here, resolve
+from mainspring.models.connect import asked_at, connect, did_you_mean, is_here, key, resolve
 from mainspring.models.local.model import MODULE as LOCAL_SERVER
 from mainspring.models.local.model import LocalModel
 from mainspring.models.own import ModelSettings
@@ -31,7 +31,7 @@ from mainspring.models.restricted import Restricted
 from mainspring.models.retry import Retried
 from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.models.served import ServedModel
-from mainspring.models.tiers import model_of
+from mainspring.models.tiers import find_tier, model_of
 from mainspring.models.wrapper import WithContextSize
 from mainspring.net.proxies import proxy_for
 from mainspring.sandbox.companion import Companion, start_companion
@@ -84,6 +84,31 @@ def known_spec(name: str, config: Config) -> ModelSpec:
         if not name or provider_of(name) or not (names := _close_to(name, config)):
             raise
         raise UsageError(error.message, remedy=f"{did_you_mean(names)} {error.remedy}") from error
+
+
+def delegated_model(name: str, config: Config) -> str:
+    """The model that a call or a file of an agent names, where it may be asked: what the user has set up, or
+    one of a provider that is asked with the user's key where that provider is. Empty when it is not known
+    here, as files of other agents name models that only those know; `UsageError` for an address or a file of
+    somebody else's choice, which would get the user's key and work."""
+    tiers = config.settings.tiers
+    models = (
+        model for each in tiers.values() for model in ([each] if isinstance(each, str) else each.values())
+    )
+    own = (config.model, *config.fallback, *tiers, *models, *config.model_settings)
+    if name in own or (find_tier(name, tiers) and name.partition("/")[2]):
+        return name
+    if "@" in name:
+        raise UsageError(
+            f"An agent may not be given the model {name}: its address is not in the settings.",
+            remedy="Leave the model out, or have the user set a tier for it in config.toml ([tiers]).",
+        )
+    try:
+        environment = config.key_environment
+        key(asked_at(resolve(name, environment), environment, config.gateway), environment)
+    except (UsageError, ConfigError):
+        return ""
+    return name
 
 
 def _close_to(name: str, config: Config) -> Sequence[str]:
@@ -184,10 +209,10 @@ async def look_up(name: str, config: Config, wanted: Profile | None = None) -> M
 async def _served(spec: ModelSpec, environment: Mapping[str, str]) -> ServedModel | None:
     """What a server such as Ollama says of a model; None when it does not, or is no such server."""
     try:
-        key = find_key(spec.provider, environment)
+        found = find_key(spec.provider, environment)
         proxy = proxy_for(spec.base_url, environment)
         served = await probe_server(
-            spec.base_url, key, model=spec.model, timeout_s=_TOLD_WITHIN_S, proxy=proxy
+            spec.base_url, found, model=spec.model, timeout_s=_TOLD_WITHIN_S, proxy=proxy
         )
     except ModelError:
         return None  # its first request says so

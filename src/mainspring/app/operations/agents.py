@@ -31,7 +31,7 @@ def agent_refusal(config: Config, agent: Agent) -> str:
     subject = agent_subject(agent)
     if subject is None or (state := entry_of(config, subject).state) == "trusted":
         return ""
-    how = "changed since it was approved" if state == "changed" else "does more than read"
+    how = "changed since it was approved" if state == "changed" else "does more than read or names its model"
     return (
         f"The agent {agent.name} comes with this project and {how}; a person must approve it first:"
         f" mainspring trust add {agent.name}"

@@ -10,6 +10,7 @@ import msgspec
 
 from mainspring.agents.files import READERS
 from mainspring.app import build
+from mainspring.app.models import delegated_model
 from mainspring.app.operations.agents import agent_of, agent_refusal
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.errors import UsageError
@@ -70,7 +71,7 @@ async def review(
     told = f"{diff[:_MAX_DIFF]}\n[the rest of the diff is left out]" if is_cut else diff
     opened = build.open(
         workspace,
-        model=model or agent.model,
+        model=model or (agent.model and delegated_model(agent.model, config)),
         effort=agent.effort,
         mode="plan",
         limits=Limits(max_steps=agent.max_turns, max_tokens=agent.max_tokens, max_cost_usd=max_cost_usd),
