@@ -45,6 +45,11 @@ class NamedScript(msgspec.Struct, frozen=True, kw_only=True):
     is_needed: bool = True
 
 
+def is_interpreter(program: Word) -> bool:
+    """Whether it runs a file that is given to it."""
+    return program.program in SHELLS or bool(_INTERPRETERS.fullmatch(program.program))
+
+
 def scripts_of(argv: Argv, place: PathLocation) -> tuple[NamedScript, ...]:
     """The files of the workspace that a command runs, one for each folder that it may run in."""
     if not argv or not argv[0].is_plain:
@@ -80,7 +85,7 @@ def _of_program(argv: Argv, place: PathLocation) -> Iterator[NamedScript]:
             yield NamedScript(paths=tuple(absolute(path, cwd=cwd) for path in paths), is_needed=False)
         return
     word = argv[0] if "/" in argv[0].text else None
-    if argv[0].program in SHELLS or _INTERPRETERS.fullmatch(argv[0].program):
+    if is_interpreter(argv[0]):
         word = _first_file(argv)
     if word is not None and word.is_plain:
         for path in place.paths(word):

@@ -7,10 +7,8 @@ scripts that their commands name are part of what is approved, and a script that
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,19 +17,16 @@ from typing import Annotated, Any
 import msgspec
 
 from mainspring.approvals.trust import TrustSubject
-from mainspring.disk.untrusted import read_untrusted, read_untrusted_text
+from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.events import HOOK_EVENTS, HookEvent
+from mainspring.hooks.answers import GUARDING
+from mainspring.hooks.code import NOT_THERE, PLUGIN_VARIABLES, ROOT_VARIABLES, code_of, sha256_of
 
 _MAX_BYTES = 1 << 20
-_MAX_CODE = 4 << 20
 _MAX_HOOKS = 200
 DEFAULT_TIMEOUT_S = 60.0
 _MAX_TIMEOUT_S = 600.0
 _EVERYTHING = ("", "*")
-_INTERPRETERS = "bash bun deno dash node perl php python python3 ruby sh source tsx uv zsh .".split()  # noqa: SIM905
-_CODE = ".bash .cjs .js .lua .mjs .php .pl .ps1 .py .rb .sh .ts .zsh".split()  # noqa: SIM905
-ROOT_VARIABLES = ("CLAUDE_PROJECT_DIR", "MAINSPRING_PROJECT_DIR")
-PLUGIN_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "MAINSPRING_PLUGIN_ROOT")
 
 
 class HookSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +42,7 @@ class HookSource(msgspec.Struct, frozen=True, kw_only=True):
 
 class Hook(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A command that runs when something happens. `problem` says why it cannot be run; `code` has the hashes
-    of files in the workspace that it names."""
+    of files in the workspace that it runs, `unknown` says why these may not be all."""
 
     event: HookEvent
     command: str
@@ -58,6 +53,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     problem: str = ""
     plugin: str = ""
     code: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
@@ -79,7 +75,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def why_changed(self, workspace: Path) -> str:
         """Which file that it runs is no longer what it was; empty when none is."""
         for name, sha256 in self.code:
-            if _sha256(workspace / name, workspace) != sha256:
+            if sha256_of(workspace / name, workspace) != sha256:
                 return f"{name} changed since the session began"
         return ""
 
@@ -147,6 +143,7 @@ def _hook(event: HookEvent, group: _Group, entry: _Entry, source: HookSource, wo
         problem = f"hooks of the type {entry.type} are not run here, only commands"
     elif not entry.command.strip():
         problem = "it has no command"
+    code = code_of(entry.command, workspace, source.plugin, with_tasks=event in GUARDING)
     return Hook(
         event=event,
         command=entry.command,
@@ -156,7 +153,8 @@ def _hook(event: HookEvent, group: _Group, entry: _Entry, source: HookSource, wo
         source=source.label,
         problem=problem,
         plugin=str(source.plugin or ""),
-        code=_code(entry.command, workspace),
+        code=code.files,
+        unknown=code.unknown,
     )
 
 
@@ -164,45 +162,13 @@ def _subject(source: HookSource, raw: Any, hooks: Sequence[Hook]) -> TrustSubjec
     if source.is_own or source.plugin or not hooks:
         return None
     code = dict(pair for hook in hooks for pair in hook.code)
-    lines = [f"# {name}: {sha256}" for name, sha256 in sorted(code.items())]
+    lines = [f"# {name}: {sha256}" for name, sha256 in sorted(code.items()) if sha256 != NOT_THERE]
+    unknown = dict.fromkeys(f"# {why}" for hook in hooks for why in hook.unknown)
+    if unknown:
+        lines += ["# These hooks may run files that an agent can change unnoticed:", *unknown]
     text = msgspec.json.format(msgspec.json.encode(raw, order="sorted"), indent=2).decode()
     name = f"hooks:{source.label}"
     return TrustSubject(kind="hook", path=str(source.path), name=name, text="\n".join([text, *lines]))
-
-
-def _code(command: str, workspace: Path) -> tuple[tuple[str, str], ...]:
-    """The programs of the workspace that a command line names, with their hashes: agents can write them. What
-    it writes to, or reads as data, is none."""
-    found: dict[str, str] = {}
-    before = ""
-    for word in _words(command):
-        path = workspace / word
-        is_run = before in _INTERPRETERS or path.suffix in _CODE
-        try:
-            is_file = path.is_file() and path.resolve().is_relative_to(workspace.resolve())
-            is_code = is_file and (is_run or os.access(path, os.X_OK))
-        except (OSError, ValueError):
-            is_code = False
-        if is_code and not before.endswith((">", "<")):
-            found[os.path.relpath(path, workspace)] = _sha256(path, workspace)
-        before = before if word.startswith("-") else Path(word).name
-    return tuple(found.items())
-
-
-def _words(command: str) -> list[str]:
-    for name in ROOT_VARIABLES:
-        command = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", ".", command)
-    try:
-        return [word for word in shlex.split(command) if word not in (".", "")]
-    except ValueError:
-        return command.split()
-
-
-def _sha256(path: Path, workspace: Path) -> str:
-    try:
-        return hashlib.sha256(read_untrusted(path, max_bytes=_MAX_CODE, root=workspace)).hexdigest()
-    except OSError as error:
-        return error.strerror or "cannot be read"
 
 
 def variables_of(hook: Hook, workspace: Path) -> Mapping[str, str]:
