@@ -13,9 +13,19 @@ import msgspec
 import pytest
 
 from mainspring.app.blocking import run_blocking
+from mainspring.app.hook_files import list_hook_files
+from mainspring.app.operations.trust import approve
 from mainspring.app.step import run_command
 from mainspring.catalog.sqlite import SqliteSessions
-from mainspring.events import ApprovalAsked, ApprovalGiven, CallEnded, ChildStarted, HookEnded, HookStarted
+from mainspring.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    CallEnded,
+    ChildStarted,
+    HookEnded,
+    HookStarted,
+    NoteAdded,
+)
 from mainspring.models.scripted import ScriptedCall, ScriptedReply
 from mainspring.testing import tool_call
 from tests import ROOT
@@ -151,6 +161,24 @@ def test_a_child_has_the_hooks_of_its_parent(tmp_path: Path) -> None:
     assert [each.event for each in child if isinstance(each, HookStarted)] == ["PreToolUse", "SubagentStop"]
     assert {each.event for each in stage.events(HookStarted)} == {"SubagentStart", "Stop"}
     assert json.loads(log.read_text())["agent_id"] == started.child
+
+
+def test_an_approved_hook_of_the_project_holds_in_the_copy_that_a_child_works_in(tmp_path: Path) -> None:
+    write = ScriptedReply(calls=(ScriptedCall("write", {"path": RAN, "content": "x"}),))
+    parent = (asks("WRITE it"), ScriptedReply(text="Done."))
+    stage = Family(tmp_path, script_of(parent, WRITE=(write, ScriptedReply(text="No."))))
+    hook = {"matcher": "Write", "hooks": [{"type": "command", "command": "exit 2"}]}
+    file = stage.workspace / ".mainspring" / "hooks.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    for each in list_hook_files(stage.workspace, stage._config()):
+        if each.file.subject:
+            approve(stage._config(), each.file.subject)
+    stage.run(PARENT, mode="auto")
+    (started,) = stage.events(ChildStarted)
+    child = [item.event for item in stage.of(started.child)]
+    assert [each.outcome for each in child if isinstance(each, CallEnded)] == ["refused"]
+    assert not [each for each in child if isinstance(each, NoteAdded) and "hook" in each.text]
 
 
 WORKER = """

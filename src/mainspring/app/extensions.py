@@ -20,6 +20,7 @@ from mainspring.engines import builtin
 from mainspring.events import StatusDelta
 from mainspring.models.wires.messages import wire_name
 from mainspring.sandbox import Sandbox
+from mainspring.session.child import ChildSession
 from mainspring.settings import Config
 from mainspring.tools import Tool
 from mainspring.turns.runtime import Runtime
@@ -71,13 +72,21 @@ class Extensions:
 
 
 def extensions_of(
-    tools: Sequence[ToolChoice], engine: str, place: Path, mode: Mode, sandbox: Sandbox | str, config: Config
+    tools: Sequence[ToolChoice],
+    engine: str,
+    place: Path,
+    mode: Mode,
+    sandbox: Sandbox | str,
+    config: Config,
+    child: ChildSession | None,
 ) -> Extensions:
+    """A child has the hooks of its parent: in a copy of the workspace nobody has approved any."""
     plugins = load_plugins(config, place)
     servers = servers_of(tools, engine, place, mode, sandbox, config, plugins.folders)
     is_searching = engine == builtin.NAME and config.settings.search.backend
     search = import_module("mainspring.app.search").search_tools(config) if is_searching else _NO_SEARCH
-    return Extensions(servers, plugins, hooks_of(place, config, plugins), search, config)
+    hooks = None if child else hooks_of(place, config, plugins)
+    return Extensions(servers, plugins, hooks, search, config)
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from mainspring.app.operations.attempts import TEMPERATURES, continue_attempts, 
 from mainspring.app.operations.branches import commit_branch
 from mainspring.app.operations.farm_choice import choose, is_unknown
 from mainspring.app.operations.sessions import journal_of
+from mainspring.app.project_settings import in_project
 from mainspring.app.records import recording, vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.app.workspaces import AllowHome
@@ -264,6 +265,7 @@ def _planned(config: Config, git: Git, plan: FarmPlan, commit: str) -> tuple[Eve
 
 async def _work(parent: Session, config: Config, how: FarmHow) -> Farm:
     runtime = runtime_of(parent)
+    config = in_project(config, parent.state.workspace)  # worktrees are no project of their own
     farm = await load_farm(runtime.journal, runtime.recorder.vault)
     turn = asyncio.Semaphore(how.at_once)
 
