@@ -14,7 +14,7 @@ from mainspring.app.operations.agents import agent_refusal, list_agents
 from mainspring.app.operations.review import review
 from mainspring.app.operations.trust import agent_subject, approve
 from mainspring.errors import UsageError
-from mainspring.events import CallEnded, ChildEnded, ChildStarted
+from mainspring.events import CallEnded, ChildEnded, ChildStarted, Limits
 from mainspring.models.scripted import Script, ScriptedReply
 from mainspring.settings import Config
 from mainspring.testing.server import HostedModelServer
@@ -98,3 +98,12 @@ def test_a_child_may_have_a_model_that_the_user_has_set_up(tmp_path, server):
     assert [delegated_model(name, config) for name in same] == list(same)
     unknown = ("sonnet", "coder", "gemini/gemini-2.5-pro", "local/../x.gguf")
     assert [delegated_model(name, config) for name in unknown] == [""] * 4
+
+
+@pytest.mark.parametrize("cap_usd", [None, 1.0])
+def test_a_cap_holds_for_a_child_on_a_model_without_a_price(tmp_path, server, cap_usd):
+    stage = family(tmp_path, agent="explore", model="fast")
+    stage.tiers = {"fast": f"openai-compatible@{server.url}#unpriced"}
+    stage.run(PARENT, limits=Limits(max_cost_usd=cap_usd))
+    assert [each.state for each in stage.events(ChildEnded)] == ["done" if cap_usd is None else "failed"]
+    assert any(seen.body for seen in server.seen) == (cap_usd is None)

@@ -18,6 +18,7 @@ from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
 from mainspring.errors import UsageError
 from mainspring.events import ChildStarted, Origin
+from mainspring.folds.caps import is_money_capped
 from mainspring.models import Model
 from mainspring.models.wrapper import SharedModel
 from mainspring.sandbox import Sandbox
@@ -25,6 +26,7 @@ from mainspring.session.child import ChildSession
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
+from mainspring.turns.runtime import Runtime
 from mainspring.workspace.skills import Skill
 from mainspring.workspace.worktrees import Worktree
 
@@ -136,7 +138,7 @@ def open_child(
         sandbox=sandbox,
         policy=runtime.approvals.policy,
         approver=approver,
-        allow_unpriced=is_shared,  # that of its parent was accepted there
+        allow_unpriced=is_shared or _is_unpriced(runtime),
         allow_home=allow_home,
         parent=ChildSession(parent, started.child, agent.name, place.readable),
         config=config,
@@ -153,6 +155,11 @@ def _model(name: str, parent: Session, config: Config) -> Model | str:
         return SharedModel(models.find(name))
     is_own = name in ("", models.current.name)
     return (not is_own and delegated_model(name, config)) or SharedModel(models.current)
+
+
+def _is_unpriced(parent: Runtime) -> bool:
+    """Whether a person let the parent work under a cap without a price."""
+    return parent.models.current.price is None and is_money_capped(parent.limits)
 
 
 def _instructions(agent: Agent, config: Config, workspace: Path) -> str:

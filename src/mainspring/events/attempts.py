@@ -35,7 +35,7 @@ class AttemptsStarted(Event, frozen=True):
 
     With a `base` they are a farm: each attempt at `task` is a session of its own, in a worktree of its own
     that begins at that commit of `base_branch`, and `judge` is the model that decides between equals, in a
-    session of its own."""
+    session of its own. `is_unpriced` says that a person let models without a price work under the cap."""
 
     attempts: int
     checks: tuple[str, ...] = ()
@@ -47,6 +47,7 @@ class AttemptsStarted(Event, frozen=True):
     base_branch: str = ""
     judge: str = ""
     judge_session: Id = ""
+    is_unpriced: bool = False
 
 
 class AttemptStarted(Event, frozen=True):

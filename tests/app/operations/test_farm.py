@@ -7,16 +7,18 @@ import json
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from mainspring.app.hook_files import list_hook_files
-from mainspring.app.operations.farm import Farm, FarmHow, FarmPlan, start_farm
+from mainspring.app.operations.farm import Farm, FarmHow, FarmPlan, resume_farm, start_farm
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.operations.trust import approve
 from mainspring.app.project_settings import project_file
 from mainspring.context.history import read_all
-from mainspring.events import CallEnded
+from mainspring.events import AttemptEnded, AttemptStarted, CallEnded, Limits
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedReply
 from mainspring.settings import Config
+from mainspring.testing.server import HostedModelServer
 from tests.agents.family import settings
 from tests.workspace.test_worktrees import git
 
@@ -67,3 +69,32 @@ def test_an_attempt_has_the_hooks_and_the_settings_of_the_project(tmp_path):
     read, wrote = attempted(config, farm)
     assert "the customers" not in read.output
     assert (read.outcome, wrote.outcome) == ("error", "refused")
+
+
+class Killed(Exception):
+    """Stands for the end of the process that began a farm."""
+
+
+@pytest.mark.parametrize(("is_allowed", "ended"), [(False, "failed"), (True, "done")])
+def test_a_resumed_farm_lets_models_without_a_price_work_only_if_it_was_begun_so(
+    tmp_path: Path, is_allowed: bool, ended: str
+) -> None:
+    place = repository(tmp_path)
+    config = settings(tmp_path / "home", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    begun: list[str] = []
+
+    def killed(change: AttemptStarted | AttemptEnded) -> None:
+        del change
+        begun.extend(path.name for path in (config.home / "sessions").iterdir())
+        raise Killed
+
+    done = ScriptedReply(text="Done.")
+    how = FarmHow(mode="auto", allow_unpriced=is_allowed, on_change=killed)
+    with HostedModelServer(Script(replies=(done,))) as server:
+        models = (scripted(tmp_path, done), f"openai-compatible@{server.url}#unpriced")
+        plan = FarmPlan(task="Do it.", models=models, limits=Limits(max_cost_usd=1.0))
+        with pytest.raises(ExceptionGroup):
+            asyncio.run(start_farm(config, place, plan, how))
+        farm = asyncio.run(resume_farm(config, begun[0], FarmHow(mode="auto")))
+        assert bool(server.seen) == is_allowed
+    assert [each.ended and each.ended.ending for each in farm.attempts] == ["done", ended]

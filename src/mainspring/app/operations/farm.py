@@ -127,7 +127,7 @@ async def start_farm(config: Config, folder: Path, plan: FarmPlan, how: FarmHow)
             f"{git.folder} is no git repository with a commit, so attempts have nothing to begin from.",
             remedy="Run git init and commit, or use mainspring run --attempts, which needs no git.",
         )
-    planned = _planned(config, git, plan, commit)
+    planned = _planned(config, git, plan, commit, is_unpriced=how.allow_unpriced)
 
     async def beginning() -> Sequence[Event]:
         return planned
@@ -149,20 +149,20 @@ async def start_farm(config: Config, folder: Path, plan: FarmPlan, how: FarmHow)
 
 async def resume_farm(config: Config, session: str, how: FarmHow) -> Farm:
     """Goes on with the attempts that have no end on record, and compares them if nobody has. What the farm
-    may use, and that a model of unknown price is accepted, was settled when it began."""
+    may use, and whether a model of unknown price is accepted, was settled when it began."""
     async with journal_of(config, session) as journal:
         vault = vault_of(sessions_of(config), journal.session, config)
         farm = await load_farm(journal, vault)
     if farm.best:
         await _sweep(config, farm)
         return farm
-    how = msgspec.structs.replace(how, allow_unpriced=True)
+    how = msgspec.structs.replace(how, allow_unpriced=how.allow_unpriced or farm.started.is_unpriced)
     opened = open_session(
         session=farm.session,
         limits=Limits(session=farm.started.cap),
         mode=how.mode,
         sandbox=how.sandbox,
-        allow_unpriced=True,
+        allow_unpriced=how.allow_unpriced,
         allow_home=how.allow_home,
         config=config,
     )
@@ -233,7 +233,9 @@ async def land_farm(config: Config, session: str, *, drops: bool = False) -> Bra
         return moved
 
 
-def _planned(config: Config, git: Git, plan: FarmPlan, commit: str) -> tuple[Event, ...]:
+def _planned(
+    config: Config, git: Git, plan: FarmPlan, commit: str, *, is_unpriced: bool
+) -> tuple[Event, ...]:
     """The farm and who works in it, as it is recorded before anything begins."""
     models, hints, tag = plan.models or ("",), plan.hints or ("",), new_id()
     home = Path(config.variable("HOME") or "/")
@@ -248,6 +250,7 @@ def _planned(config: Config, git: Git, plan: FarmPlan, commit: str) -> tuple[Eve
         base_branch=current_branch(git),
         judge=plan.judge,
         judge_session=new_id() if plan.judge else "",
+        is_unpriced=is_unpriced,
     )
     attempts = [
         AttemptStarted(
