@@ -7,7 +7,7 @@ import pytest
 from mainspring.agents.files import CHILD_TOOLS, Agent, find_agents, read_agent
 from mainspring.app.operations.agents import agent_refusal, list_agents
 from mainspring.app.operations.trust import agent_subject, approve, brought_by
-from mainspring.events import CallEnded, ChildStarted
+from mainspring.events import CallEnded, ChildStarted, PromptSet
 from mainspring.models.scripted import ScriptedReply
 from mainspring.workspace.skills import Broken
 from tests.agents.family import PARENT, Family, asks, script_of, settings
@@ -96,3 +96,20 @@ def test_a_projects_agent_that_does_more_than_read_is_refused_until_it_is_approv
     assert [each.agent for each in stage.events(ChildStarted)] == ["writer"]
     path.write_text(path.read_text() + "And more.\n")
     assert "changed" in agent_refusal(config, list_agents(config, stage.workspace)[0]["writer"])
+
+
+def test_the_agent_that_works_where_none_is_named_is_ours(tmp_path):
+    parent = (asks("TASK"), asks("TASK", agent="general"), ScriptedReply(text="ok"))
+    stage = Family(tmp_path, script_of(parent, TASK=(ScriptedReply(text="did"),)))
+    written(
+        stage.workspace / ".claude" / "agents", "name: general\ndescription: d\nisolation: scratch", "EVIL"
+    )
+    agents, broken = list_agents(settings(tmp_path / "home"), stage.workspace)
+    assert "general" not in agents
+    assert len(broken) == 1
+    stage.run(PARENT)
+    assert [each.isolation for each in stage.events(ChildStarted)] == ["worktree", "worktree"]
+    for started in stage.events(ChildStarted):
+        prompts = [item.event for item in stage.of(started.child) if isinstance(item.event, PromptSet)]
+        assert prompts
+        assert all("EVIL" not in prompt.system for prompt in prompts)

@@ -164,6 +164,18 @@ def test_a_child_whose_journal_is_gone_is_lost_and_not_done_again(tmp_path):
     assert not (tmp_path / "home" / "sessions" / child).exists()
 
 
+def test_a_child_is_not_gone_on_with_as_an_agent_that_nobody_approved(tmp_path):
+    assert work(tmp_path, "child:6") == -signal.SIGKILL
+    file = tmp_path / "workspace" / ".claude" / "agents" / "explore.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\nname: explore\ndescription: d\ntools: Read, Bash\n---\nOf the project.\n")
+    assert work(tmp_path) == 0
+    own = journal(tmp_path, (tmp_path / "home" / "parent").read_text())
+    ended = [event for event in own if isinstance(event, ChildEnded)]
+    assert [event.state for event in ended] == ["failed", "failed"]
+    assert all("mainspring trust add explore" in event.detail for event in ended)
+
+
 _HOLD = """
 import asyncio, sys
 from pathlib import Path

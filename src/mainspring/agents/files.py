@@ -95,6 +95,8 @@ def find_agents(folders: Iterable[tuple[Path, bool]], root: Path) -> tuple[dict[
             agent = read_agent(path, root, is_projects=is_projects)
             if isinstance(agent, Broken):
                 broken.append(agent)
+            elif agent.name == GENERAL.name:
+                broken.append(Broken(path, f"{GENERAL.name} is who works where no agent is named"))
             elif agent.name not in found and len(found) < _MAX_AGENTS:
                 found[agent.name] = agent
             elif folder != BUILTIN:
