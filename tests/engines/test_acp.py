@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,19 @@ def test_files_go_through_the_policy(tmp_path: Path) -> None:
     assert "outside the workspace" in said
     assert (house.workspace / "a.txt").read_text() == "1\n2\n3\n"
     assert [change.path for each in of(events, FilesChanged) for change in each.changes] == ["a.txt"]
+
+
+def test_a_file_that_an_agent_reads_passes_hooks(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.config.folder.mkdir(exist_ok=True)
+    hook = {"type": "command", "command": "cat > told.json; echo not this one >&2; exit 2"}
+    hooks = {"PreToolUse": [{"matcher": "Read", "hooks": [hook]}]}
+    (house.config.folder / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+    said = of(take(house, "files"), AssistantSaid)[-1].text
+    assert said.startswith("not read: ")
+    assert "not this one" in said
+    told = json.loads((house.workspace / "told.json").read_text())["tool_input"]
+    assert told == {"file_path": str(house.workspace / "a.txt"), "offset": 2, "limit": 1}
 
 
 def test_terminals_run_in_the_sandbox_and_their_exit_code_is_the_calls(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from mainspring.app.blocking import run_blocking
 from mainspring.app.hook_files import list_hook_files
 from mainspring.app.operations.trust import approve
 from mainspring.app.step import run_command
+from mainspring.approvals import Proposed
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import (
     ApprovalAsked,
@@ -26,6 +27,7 @@ from mainspring.events import (
     HookStarted,
     NoteAdded,
 )
+from mainspring.hooks.tool_names import told_calls
 from mainspring.models.scripted import ScriptedCall, ScriptedReply
 from mainspring.testing import tool_call
 from tests import ROOT
@@ -63,6 +65,29 @@ def test_every_tool_is_known_by_its_name_elsewhere(
     stage.run("Work.", mode="auto", approver=nobody)
     assert [each.outcome for each in stage.events(CallEnded)] == ["refused"]
     assert not stage.has_run
+
+
+TWO = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": RAN}]
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "given", "told"),
+    [
+        ("web_search", "WebSearch", {"query": RAN}, {"query": RAN}),
+        ("search", "Grep", {"pattern": RAN}, {"pattern": RAN, "path": "/w/a"}),
+        ("edit", "Edit", {"edits": TWO}, {"old_string": "a\nc", "new_string": f"b\n{RAN}", "edits": TWO}),
+        ("edit", "Edit", {"edits": ["x"]}, {"edits": ["x"]}),
+        ("edit", "Edit", {"edits": ["x"], "old": "a", "new": "b"}, {"edits": ["x"], "old": "a", "new": "b"}),
+        ("edit", "Edit", {"edits": None, "old": "a"}, {"edits": None, "old": "a"}),
+    ],
+)
+def test_what_an_agent_calls_by_other_words_is_told_whole(
+    tool: str, name: str, given: dict[str, object], told: dict[str, object]
+) -> None:
+    proposed = Proposed(tool=tool, effect="other", arguments=given, paths=("/w/a",), workspace="/w")
+    (call,) = told_calls(proposed, given)
+    assert call.names[0] == name
+    assert call.input == told | ({"file_path": "/w/a"} if name == "Edit" else {})
 
 
 def test_a_small_model_passes_the_same_hooks(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -117,9 +117,17 @@ def _write(proposed: Proposed, given: Arguments) -> _Told:
     return ("Write",), [{"file_path": _path(proposed, given), "content": given.get("content", "")}]
 
 
+def _edits(given: Arguments) -> list[dict[str, Any]]:
+    """The replacements of a call that has several; none where they have another form."""
+    try:
+        return msgspec.convert(given.get("edits"), list[dict[str, Any]])
+    except msgspec.ValidationError:
+        return []
+
+
 def _edit(proposed: Proposed, given: Arguments) -> _Told:
     """Several replacements are told as one text each, and one by one."""
-    edits = cast("list[dict[str, Any]]", given.get("edits") or [given])
+    edits = _edits(given) or [dict(given)]
     told: dict[str, Any] = {
         "file_path": _path(proposed, given),
         "old_string": "\n".join(str(each.get("old", "")) for each in edits),
@@ -167,6 +175,10 @@ def _fetch(_: Proposed, given: Arguments) -> _Told:
     return ("WebFetch",), [{"url": given.get("url", ""), "prompt": ""}]
 
 
+def _web_search(_: Proposed, given: Arguments) -> _Told:
+    return ("WebSearch",), [{"query": given.get("query", "")}]
+
+
 def _delegate(_: Proposed, given: Arguments) -> _Told:
     task, agent = str(given.get("task", "")), given.get("agent") or "general-purpose"
     return ("Task", "Agent"), [{"description": task[:60], "prompt": task, "subagent_type": agent}]
@@ -182,12 +194,21 @@ def _change(proposed: Proposed, given: Arguments) -> _Told:
     if set(given) == {"path", "content"}:
         return _write(proposed, given)
     paths = proposed.paths or (".",)
-    return ("Edit", "Write", "MultiEdit"), [{**given, "file_path": path} for path in paths]
+    edits, names = _edits(given), ("old_string", "new_string")
+    joined = {name: "\n".join(str(each.get(name, "")) for each in edits) for name in names if edits}
+    told = {**joined, **given}
+    return ("Edit", "Write", "MultiEdit"), [{**told, "file_path": path} for path in paths]
 
 
 def _edit_or_change(proposed: Proposed, given: Arguments) -> _Told:
-    is_ours = "edits" in given or {"old", "new"} <= set(given)
+    edits = _edits(given) if "edits" in given else [given]
+    is_ours = bool(edits) and all({"old", "new"} <= set(each) for each in edits)
     return _edit(proposed, given) if is_ours else _change(proposed, given)
+
+
+def _search(proposed: Proposed, given: Arguments) -> _Told:
+    """What an agent over ACP looks for, in words of its own."""
+    return ("Grep", "Glob"), [{"path": _path(proposed, given), **given}]
 
 
 _TOLD: dict[str, Callable[[Proposed, Arguments], _Told]] = {
@@ -201,8 +222,10 @@ _TOLD: dict[str, Callable[[Proposed, Arguments], _Told]] = {
     "grep": _grep,
     "find": _find,
     "fetch": _fetch,
+    "web_search": _web_search,
     "delegate": _delegate,
     "execute": _execute,
+    "search": _search,
     "delete": _change,
     "move": _change,
 }
@@ -226,5 +249,6 @@ _TAKEN: dict[str, dict[str, _Take]] = {
     "write": {**_PATH, "content": _as("content")},
     "grep": {"pattern": _as("pattern"), "path": _as("path"), "glob": _as("glob"), "head_limit": _as("limit")},
     "fetch": {"url": _as("url"), "prompt": lambda _: {}},
+    "web_search": {"query": _as("query")},
 }
 """What a hook may change of a call, by the names that it was told; of all other tools of ours nothing."""

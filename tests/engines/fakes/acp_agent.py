@@ -172,9 +172,13 @@ class Agent:
         await self.connection.write_text_file(
             session_id=told.session, path=f"{here}/a.txt", content="1\n2\n3\n"
         )
-        read = await self.connection.read_text_file(
-            session_id=told.session, path=f"{here}/a.txt", line=2, limit=1
-        )
+        try:
+            read = await self.connection.read_text_file(
+                session_id=told.session, path=f"{here}/a.txt", line=2, limit=1
+            )
+        except acp.RequestError as error:
+            told.say(f"not read: {error}")
+            return
         try:
             await self.connection.write_text_file(session_id=told.session, path="/etc/no", content="x")
         except acp.RequestError as error:

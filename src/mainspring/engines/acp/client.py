@@ -46,6 +46,14 @@ class _Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     content: str
 
 
+class _Read(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Lines of a file, in the words of our own tool."""
+
+    path: str
+    offset: int | None = None
+    limit: int | None = None
+
+
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A command of a terminal; it runs in the workspace unless it says where."""
 
@@ -126,14 +134,19 @@ class OurSide:
         self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **kwargs: Any
     ) -> schema.ReadTextFileResponse:
         del session_id, kwargs
+
+        def wanted(read: _Read) -> Wanted[_Read]:
+            return self._wanted("read", read, [read.path])
+
+        read = (await self._permitted(_Read(path=path, offset=line, limit=limit), wanted)).action
         try:
-            found = await asyncio.to_thread(self._runtime.workbench.files.read, path)
+            found = await asyncio.to_thread(self._runtime.workbench.files.read, read.path)
         except (PathRefused, OSError) as error:
             raise RequestError(_REFUSED, str(error)) from error
         text = found.data.decode(errors="replace")
-        if line is not None or limit is not None:
-            first = max((line or 1) - 1, 0)
-            lines = text.splitlines(keepends=True)[first : None if limit is None else first + limit]
+        if read.offset is not None or read.limit is not None:
+            first = max((read.offset or 1) - 1, 0)
+            lines = text.splitlines(keepends=True)[first : None if read.limit is None else first + read.limit]
             text = "".join(lines)
         return schema.ReadTextFileResponse(content=text)
 
