@@ -136,6 +136,8 @@ def call_block(
     if get_width(" · ".join((rest, words, end))) > room:
         words = clipped(words, room // 3) if room >= _ROOM_FOR_WORDS else ""
     said = " · ".join(filter(None, (words, end)))
+    if ending and room - get_width(said) - 3 < _LEAST_CHARS:
+        said = ending  # how it ended says more than how long it took
     tail = palette.paint(f" · {said}", "dim") if said else ""
     asked = clipped(rest, max(room - (get_width(said) + 3 if said else 0), _LEAST_CHARS))
     line = f"{mark} {palette.paint(name, 'bold')} {asked}".rstrip() + tail
