@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from mainspring.chat.palette import Palette
 from mainspring.chat.width import clipped, get_width, wrapped
-from mainspring.documents.lines import as_text, attachment_lines, call_line, change_line, ended_line
+from mainspring.documents.call_lines import call_line
+from mainspring.documents.lines import as_text, attachment_lines, change_line, ended_line
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,

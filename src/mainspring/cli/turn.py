@@ -30,7 +30,8 @@ from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.config import load_config
 from mainspring.cli.streams import OutputLost, is_person_there
 from mainspring.cli.system import say_limits
-from mainspring.documents.lines import as_json, as_text, attachment_lines, call_line, ended_line
+from mainspring.documents.call_lines import call_line
+from mainspring.documents.lines import as_json, as_text, attachment_lines, ended_line
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,

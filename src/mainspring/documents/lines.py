@@ -13,6 +13,7 @@ import msgspec
 from mainspring.approvals import why_asked
 from mainspring.documents.agent_lines import AGENT_LINES
 from mainspring.documents.attempt_lines import ATTEMPT_LINES
+from mainspring.documents.call_lines import MAX_ARGUMENTS, call_line
 from mainspring.documents.goal_lines import GOAL_LINES, flags
 from mainspring.documents.work_lines import WORK_LINES, WORK_SHORTENED
 from mainspring.events import (
@@ -70,7 +71,6 @@ from mainspring.waits.describe import clock
 
 _MARKS: dict[Progress, str] = {"open": "☐", "doing": "▶", "done": "☑"}
 _MAX_LINES = 12
-_MAX_ARGUMENTS = 160
 _CHANGE_MARKS = {"created": "+", "modified": "~", "deleted": "-", "renamed": ">", "mode": "~"}
 
 
@@ -164,7 +164,7 @@ def _assistant_said(event: AssistantSaid) -> str:
 
 def _approval_asked(event: ApprovalAsked) -> str:
     scripts = "".join(f"\n  {each.path}:\n{each.diff or each.text}".rstrip() for each in event.scripts)
-    return f"? {event.tool} needs approval: {why_asked(event)}\n  {event.arguments[:_MAX_ARGUMENTS]}{scripts}"
+    return f"? {event.tool} needs approval: {why_asked(event)}\n  {event.arguments[:MAX_ARGUMENTS]}{scripts}"
 
 
 def _approval_given(event: ApprovalGiven) -> str:
@@ -279,23 +279,6 @@ def ended_line(event: TurnEnded, *, in_goal: bool = False) -> str:
     detail = f": {event.detail}" if event.detail and event.ending != "done" else ""
     remedy = f" {event.remedy}" if event.remedy else ""
     return f"■ {ending}{detail}{remedy} ({cost})"
-
-
-def call_line(call: CallAsked) -> str:
-    """A call on one line, with its most telling argument when there is one."""
-    try:
-        known = msgspec.json.decode(call.arguments, type=_Telling)
-    except (msgspec.MsgspecError, RecursionError):
-        known = _Telling()
-    shown = known.command or known.path or call.arguments
-    first, *rest = shown.splitlines() or [""]
-    more = " …" if rest or len(first) > _MAX_ARGUMENTS else ""
-    return f"→ {call.name} {first[:_MAX_ARGUMENTS]}{more}"
-
-
-class _Telling(msgspec.Struct, frozen=True):
-    command: str = ""
-    path: str = ""
 
 
 def _part(part: Text | Thinking | CallAsked) -> str:

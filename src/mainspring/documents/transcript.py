@@ -15,7 +15,8 @@ from mainspring.documents.blocks import (
     Picture,
     Quote,
 )
-from mainspring.documents.lines import as_text, attachment_lines, call_line, change_line, when
+from mainspring.documents.call_lines import call_line
+from mainspring.documents.lines import as_text, attachment_lines, change_line, when
 from mainspring.events import (
     AssistantSaid,
     Blob,

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from acp import helpers, schema
 
-from mainspring.documents.lines import call_line
+from mainspring.documents.call_lines import call_line
 from mainspring.events import CallAsked, CallEnded, tool_of
 
 _KINDS: dict[str, schema.ToolKind] = {
