@@ -123,6 +123,10 @@ class Tmux:
         eventually(is_there, lambda: f"{wanted!r} did not come:\n{seen}", timeout_s=timeout_s)
         return seen
 
+    def record(self, file: Path) -> None:
+        """Keeps every byte that is written to the terminal from here on."""
+        self._tmux("pipe-pane", "-O", f"cat > {shlex.quote(str(file))}")
+
     def close(self) -> None:
         subprocess.run(["tmux", "-S", self._socket, "kill-server"], check=False, capture_output=True)
 

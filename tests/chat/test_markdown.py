@@ -59,9 +59,15 @@ def test_pieces_do_not_matter(cuts: list[int]) -> None:
 
 def test_a_block_is_given_as_soon_as_it_is_finished() -> None:
     stream = MarkdownStream()
-    assert stream.feed("one\n\n") == []
-    assert [block.text for block in stream.feed("two\n")] == ["one"]
+    assert stream.feed("- one\n\n") == []
+    assert [block.text for block in stream.feed("two\n")] == ["- one"]
     assert stream.rest == "two\n"
+
+
+def test_a_paragraph_is_given_at_the_empty_line_below_it() -> None:
+    stream = MarkdownStream()
+    assert [block.text for block in stream.feed("One.\nStill one.\n\nTw")] == ["One.\nStill one."]
+    assert stream.rest == "Tw"
 
 
 def test_long_code_comes_in_parts_and_loses_no_line() -> None:

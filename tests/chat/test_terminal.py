@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +70,19 @@ def test_a_resize_in_the_middle_of_an_answer_leaves_nothing_behind(tmux: Tmux) -
     assert seen.count("the end") == 1
     assert seen.count("word") == 120
     assert seen.count("answering") == 0
+
+
+def test_no_line_keeps_an_erased_end_that_the_terminal_would_wrap(tmux: Tmux, tmp_path: Path) -> None:
+    answer = {"text": "word " * 120, "chunk_size": 5, "delay_s": 0.02}
+    tmux.open("chat", "--model", tmux.machine.serve(answer), *FREE)
+    tmux.record(tmp_path / "written")
+    tmux.type("go", "Enter")
+    tmux.until("■ done")
+    frames = (tmp_path / "written").read_bytes().decode("utf-8", "replace").split("\x1b[?2026h")
+    ends = [re.split(r"(?<!\r)(?<!\x1b7)\x1b\[K", frame) for frame in frames]
+    shortened = [end[-1] for end in ends if len(end) > 1 and "word" in end[0] + end[-1]]
+    assert shortened, "lines become shorter while an answer is written"
+    assert all("\x1b7\x1b[K" in end for end in shortened), "then all lines are erased and drawn again"
 
 
 def test_wide_characters_and_emoji_keep_their_places(tmux: Tmux) -> None:

@@ -66,6 +66,8 @@ class MarkdownStream:
         return blocks
 
     def _take_text(self, line: str) -> list[MarkdownBlock]:
+        if not line.strip() and not self._is_list:
+            return self._cut()
         blocks: list[MarkdownBlock] = []
         is_inner = line[:1] in (" ", "\t")
         is_after_gap = bool(self._lines) and not self._lines[-1].strip()

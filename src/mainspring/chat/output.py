@@ -35,6 +35,8 @@ class FrameOutput(Vt100_Output):
         """What the terminal is asked as soon as it no longer echoes."""
         self.drawn_rows = 0
         """How many lines below the cursor are ours to erase; 0 is all of them."""
+        self.has_leftovers = False
+        """Whether a line became shorter: tmux takes its erased end for text when it wraps lines anew."""
 
     @contextmanager
     def frame(self) -> Generator[None]:
@@ -73,8 +75,13 @@ class FrameOutput(Vt100_Output):
             super().disable_bracketed_paste()
             self.write_raw(_REPORT_NO_KEYS + (_POP_KEYS if self._has_keyboard else ""))
 
+    def erase_end_of_line(self) -> None:
+        self.has_leftovers = True
+        super().erase_end_of_line()
+
     def erase_down(self) -> None:
         """Line by line: tmux moves the whole screen to its scrollback when that is erased from its top."""
+        self.has_leftovers = False
         if self.drawn_rows:
             self.write_raw("\x1b7\x1b[K" + "\x1b[B\r\x1b[K" * (self.drawn_rows - 1) + "\x1b8")
         else:

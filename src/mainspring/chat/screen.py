@@ -223,13 +223,16 @@ class TerminalScreen:
         self._look(self._app)
         rows = len(self._live_lines) + self.buffer.document.line_count + self._menu_count()
         with self._output.frame():
-            if self._pending or rows < self._rows:
+            if self._pending or rows < self._rows or self._output.has_leftovers:
                 self._app.renderer.erase(leave_alternate_screen=False)
                 self._output.drawn_rows = 1
                 self._write_pending()
             self._rows = rows
             self._is_drawing = True
             self._app._redraw()
+            if self._output.has_leftovers:
+                self._app.renderer.erase(leave_alternate_screen=False)
+                self._app._redraw()
             self._is_drawing = False
 
     def _flush_pending(self) -> None:
@@ -285,6 +288,8 @@ class TerminalScreen:
     def _on_drawn(self, app: Application[None]) -> None:
         drawn = app.renderer.last_rendered_screen
         self._output.drawn_rows = drawn.height if drawn else 0
+        if self._output.has_leftovers and not self._is_drawing:
+            self.refresh()
 
     def _narrow(self, buffer: Buffer) -> None:
         if self._picker is not None:
