@@ -263,6 +263,36 @@ def test_a_permission_request_whose_hook_fails_is_denied(tmp_path: Path, hook: s
     assert bool(stage.events(ApprovalAsked)) == is_asked
 
 
+def instead(command: str) -> str:
+    """A command that prints what a PermissionRequest wants instead."""
+    decision = {"behavior": "allow", "updatedInput": {"command": command}}
+    return answer(hookSpecificOutput={"hookEventName": "PermissionRequest", "decision": decision})
+
+
+def test_what_a_permission_request_wants_instead_is_asked_about_and_run(tmp_path: Path) -> None:
+    """Also when the answer comes later, and the hook says the same again."""
+    stage = staged(tmp_path).with_hooks(PermissionRequest=instead("touch other")).trusted()
+    assert stage.run("Make the file.", mode="ask", approver=nobody).ending == "blocked"
+
+    async def yes(asked: ApprovalAsked) -> ApprovalGiven:
+        return ApprovalGiven(call=asked.call, arguments_sha256=asked.arguments_sha256, decision="allow")
+
+    stage.run(mode="ask", approver=yes)
+    assert [json.loads(each.arguments) for each in stage.events(ApprovalAsked)] == [
+        {"command": "touch other"}
+    ]
+    assert (stage.workspace / "other").exists()
+    assert not stage.has_run
+
+
+def test_what_a_permission_request_wants_instead_passes_the_other_hooks(tmp_path: Path) -> None:
+    guard = "grep -q other && exit 2 || exit 0"
+    stage = staged(tmp_path).with_hooks(PermissionRequest=instead("touch other"), PreToolUse=guard).trusted()
+    stage.run("Make the file.", mode="ask", approver=nobody)
+    assert stage.call.outcome == "refused"
+    assert not stage.events(ApprovalAsked)
+
+
 def test_a_hook_that_nobody_approved_does_not_run_and_is_told(tmp_path: Path) -> None:
     stage = staged(tmp_path).with_hooks(PreToolUse=("Bash", "exit 2"))
     stage.run("Make the file.", mode="auto")

@@ -149,14 +149,30 @@ async def permit(
     vetted = await _vetted(asker, wanted, edit)
     if isinstance(vetted, Refused | Stopped):
         return vetted
+    verdict = await _judge(asker, vetted.wanted, money, must_ask=vetted.must_ask)
+    if verdict.answer == "ask" and asker.gate is not None:
+        before, vetted = vetted, await _vetted_question(asker, asker.gate, vetted, edit)
+        if isinstance(vetted, Refused | Stopped):
+            return vetted
+        if vetted is not before:
+            verdict = await _judge(asker, vetted.wanted, money, must_ask=vetted.must_ask)
     wanted = vetted.wanted
-    verdict = await _judge(asker, wanted, money, must_ask=vetted.must_ask)
     if verdict.answer == "deny":
         return Refused("rule", verdict.reason)
     if verdict.answer == "allow" and not wanted.question:
         return Permitted(wanted.action, verdict.reason, vetted.edited_by)
-    if refused := await _vetted_question(asker, wanted):
-        return refused
+    return await _asked(asker, vetted, verdict, edit, money)
+
+
+async def _asked(
+    asker: Asker,
+    vetted: _AsVetted[_Action],
+    verdict: Judgement,
+    edit: Edit[_Action] | None,
+    money: Money | None,
+) -> Permitted[_Action] | Refused | Blocked | Stopped:
+    """What a person says."""
+    wanted = vetted.wanted
     question = _on_record(asker, wanted) or _question(asker, wanted, verdict, is_editable=edit is not None)
     given = await asker.ask_person(question)
     if given is None:
@@ -217,25 +233,43 @@ async def _vetted(
             must_ask = said.reason if said.answer == "ask" else ""
     if said.arguments is None:
         return _AsVetted(wanted, must_ask)
-    changed = await edit(said.arguments) if edit is not None else "it can only run as it is"
+    changed = await _changed(said.arguments, edit)
+    return changed if isinstance(changed, Refused) else _AsVetted(changed, must_ask, "hook")
+
+
+async def _changed(arguments: str, edit: Edit[_Action] | None) -> Wanted[_Action] | Refused:
+    """What a gate wants instead."""
+    changed = await edit(arguments) if edit is not None else "it can only run as it is"
     if isinstance(changed, str):
         return Refused("hook", f"what a hook wants instead cannot be used: {changed}")
-    return _AsVetted(changed, must_ask, "hook")
+    return changed
 
 
-async def _vetted_question(asker: Asker, wanted: Wanted[_Action]) -> Refused | Stopped | None:
-    """What the gate says before a person is asked. A question on record has passed it, and one of the agent
-    itself is none of consent."""
-    if asker.gate is None or wanted.question or _on_record(asker, wanted):
-        return None
-    said = await asker.gate.vet_question(wanted.call, wanted.proposed, _arguments(asker, wanted))
+async def _vetted_question(
+    asker: Asker, gate: Gate, vetted: _AsVetted[_Action], edit: Edit[_Action] | None
+) -> _AsVetted[_Action] | Refused | Stopped:
+    """What the gate says before a person is asked; what it wants instead passes it as a call. A question on
+    record has passed it, and one of the agent itself is none of consent."""
+    wanted = vetted.wanted
+    if wanted.question or _on_record(asker, wanted):
+        return vetted
+    said = await gate.vet_question(wanted.call, wanted.proposed, _arguments(asker, wanted))
     match said.answer:
         case "deny":
             return Refused("hook", said.reason)
         case "stop":
             return Stopped(said.reason, is_by_hook=True)
         case "ask" | "pass":
-            return None
+            pass
+    if said.arguments is None:
+        return vetted
+    changed = await _changed(said.arguments, edit)
+    if isinstance(changed, Refused):
+        return changed
+    again = await _vetted(asker, changed, edit)
+    if isinstance(again, Refused | Stopped):
+        return again
+    return _AsVetted(again.wanted, again.must_ask or vetted.must_ask, "hook")
 
 
 async def _edited(
