@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+
 from mainspring.events import CallEnded, ChildEnded, ChildStarted, FilesChanged, SessionStarted
-from mainspring.models.scripted import ScriptedCall, ScriptedReply
+from mainspring.models import Request
+from mainspring.models.scripted import ScriptedCall, ScriptedModel, ScriptedReply
+from mainspring.workspace import worktrees
 from tests.agents.family import PARENT, Family, asks, script_of
 
 
@@ -70,3 +74,34 @@ def test_work_of_writers_is_taken_over_in_order_and_conflicts_come_back(tmp_path
     changed = {change.path for each in stage.events(FilesChanged) for change in each.changes}
     assert {"a.txt", "b.txt"} <= changed, "undo must know what was taken over"
     assert not list((tmp_path / "home-worktrees").iterdir())
+
+
+def test_work_that_cannot_be_taken_over_is_kept_and_its_place_told(tmp_path):
+    script = script_of(
+        (asks("TASK"), says("Done.")), TASK=(writes("a.txt", "hours of work\n"), says("wrote"))
+    )
+    stage = Family(tmp_path, script)
+
+    def breaks(request: Request) -> None:
+        if any(b"hours of work" in message for message in request.messages):
+            for store in tmp_path.glob("home-worktrees/*/store"):
+                shutil.rmtree(store)
+
+    stage.run(PARENT, model=ScriptedModel(script, on_request=breaks))
+    (ended,) = stage.events(ChildEnded)
+    assert (ended.state, ended.text) == ("failed", "wrote")
+    (copy,) = tmp_path.glob("home-worktrees/*/work")
+    assert str(copy) in ended.detail
+    assert (copy / "a.txt").read_text() == "hours of work\n"
+
+
+def test_a_child_without_a_copy_says_why_it_failed(tmp_path, monkeypatch):
+    monkeypatch.setattr(worktrees, "MAX_FILES", 1)
+    stage = Family(tmp_path, script_of((asks("TASK"), says("Done.")), TASK=(says("did"),)))
+    for name in ("a", "b"):
+        (stage.workspace / name).touch()
+    stage.run(PARENT)
+    (ended,) = stage.events(ChildEnded)
+    assert ended.state == "failed"
+    assert "too large" in ended.detail
+    assert not list(tmp_path.glob("home-worktrees/*"))

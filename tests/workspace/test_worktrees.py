@@ -211,3 +211,20 @@ def test_commits_inside_a_copy_work_in_the_sandbox(repository, rung):
         pytest.skip(str(error))
     assert done.stdout.decode().splitlines()[::2] == ["inside", "first"], done.stderr
     assert standing(repository) == before
+
+
+def test_names_that_are_not_utf_8_and_repositories_inside_are_left_out_and_told(repository):
+    copy = copied(repository)
+    os.symlink(b"b.txt", os.fsencode(copy.work) + b"/bad\xff")
+    (copy.work / "inner").mkdir()
+    git(copy.work / "inner", "init", "-q")
+    (copy.work / "inner" / "x.txt").write_text("x\n")
+    (copy.work / "work.txt").write_text("hours of work\n")
+    (copy.work / "b.txt").unlink()
+    changes = copy.changes(is_landing=True)
+    assert changes.is_landed
+    assert (repository / "work.txt").read_text() == "hours of work\n"
+    assert not (repository / "b.txt").exists()
+    assert not (repository / "inner").exists()
+    assert sorted(each.split()[0] for each in changes.left_out) == ["bad\\udcff", "inner/"]
+    assert all(each.encode() for each in changes.left_out), "it can be recorded"

@@ -49,7 +49,7 @@ from mainspring.secrets.injection import suspicions
 from mainspring.session.session import Session, runtime_of
 from mainspring.tools import CallContext, Output, ToolFailed
 from mainspring.waits.hold import hold
-from mainspring.workspace.worktrees import Worktree
+from mainspring.workspace.worktrees import Worktree, printable
 
 MAX_AT_WORK = 8
 """Children of one session that are at work at the same time."""
@@ -205,10 +205,24 @@ class ChildRunner:
                 return
             await self._until_earlier_ended(started)
             async with self._landing:
-                copy = self._copy_for(started.child)
-                ended, changed = await bring_back(self._runtime, copy, started, ended)
-                await self._end(started, ended, time.monotonic() - began, *changed)
-                await asyncio.to_thread(copy.remove)
+                await self._land(started, ended, began)
+
+    async def _land(self, started: ChildStarted, ended: ChildEnded, began: float) -> None:
+        """Brings back what a child did, and removes its copy; when that fails, the copy is kept and named."""
+        copy = self._copy_for(started.child)
+        try:
+            whole, changed = await bring_back(self._runtime, copy, started, ended)
+            await self._end(started, whole, time.monotonic() - began, *changed)
+        except JournalError:
+            raise
+        except Exception as error:  # noqa: BLE001 - told to the parent, which waits for this end
+            why = error.message if isinstance(error, MainspringError) else repr(error)
+            kept = f"What it changed was not taken over: {printable(why)} Its copy is kept: {copy.work}"
+            detail = f"{ended.detail} {kept}".strip()
+            failed = msgspec.structs.replace(ended, state="failed", detail=detail)
+            await self._end(started, failed, time.monotonic() - began)
+            return
+        await asyncio.to_thread(copy.remove)
 
     async def _until_earlier_ended(self, started: ChildStarted) -> None:
         """Work is taken over in the order in which it was given away: the same calls give the same files."""

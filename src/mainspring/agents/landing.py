@@ -8,7 +8,6 @@ import msgspec
 
 from mainspring.events import Blob, ChildEnded, ChildStarted, Event, Landing
 from mainspring.turns.runtime import Runtime
-from mainspring.workspace.git import GitFailed
 from mainspring.workspace.worktrees import Worktree, WorktreeChanges
 
 _DIFF = "text/x-diff"
@@ -19,17 +18,14 @@ async def bring_back(
 ) -> tuple[ChildEnded, list[Event]]:
     """The end of a child with what it changed, and what to record with it. Only the work of one that is done
     is taken over, and only where nothing conflicts; of all others the difference is kept."""
-    if started.isolation != "worktree":
+    if started.isolation != "worktree" or not worktree.is_made:
         return ended, []
     is_landing = ended.state == "done"
     is_watched = runtime.state.open_call(started.call) is not None and not started.is_background
     machine, calls = runtime.workbench.time_machine, [started.call]
     if is_landing and not is_watched:  # else the call itself is looked at
         await machine.begin(started.call)
-    try:
-        changes = await asyncio.to_thread(worktree.changes, is_landing=is_landing)
-    except (GitFailed, OSError) as error:
-        return msgspec.structs.replace(ended, state="failed", detail=f"Its work is lost: {error}"), []
+    changes = await asyncio.to_thread(worktree.changes, is_landing=is_landing)
     changed = await machine.end(calls, runtime.recorder.put_blobs) if is_landing and not is_watched else None
     whole = msgspec.structs.replace(
         ended,

@@ -24,7 +24,7 @@ from mainspring.disk.unfinished import may_be_unfinished
 from mainspring.errors import PathRefused, UsageError
 from mainspring.sandbox.files import Files
 from mainspring.workspace.branches import FALLBACK_IDENTITY
-from mainspring.workspace.git import Git
+from mainspring.workspace.git import Git, GitFailed
 from mainspring.workspace.tree import HEAVY_NAMES
 
 MAX_FILES = 100_000
@@ -57,11 +57,12 @@ class Worktree:
         self._workspace = workspace
         self._files = files
         self._environment = environment
+        self._index = self._store / "snapshot-index"
         self._ready = folder / "ready"
 
     def make(self) -> None:
         """Makes the copy, unless it is there. `UsageError` says why there can be none."""
-        if self._ready.exists():
+        if self.is_made:
             return
         if shutil.which("git", path=self._environment.get("PATH")) is None:
             raise UsageError(
@@ -92,8 +93,9 @@ class Worktree:
         mine = self._snapshot(self.work, base)
         names = self._in_store(self.work, "diff-tree", "-r", "-z", "--no-renames", "--name-only", base, mine)
         files = tuple(name.decode("utf-8", "replace") for name in names.split(b"\0") if name)
+        inner = tuple(f"{name} (it is a repository)" for name in self._repositories())
         diff = self._in_store(self.work, "diff", "--no-color", "--no-ext-diff", "--no-textconv", base, mine)
-        found = WorktreeChanges(files=files, diff=diff)
+        found = WorktreeChanges(files=files, diff=diff, left_out=inner)
         if not is_landing or not files:
             return found
         outer = Git(self._workspace, self._environment)
@@ -114,7 +116,11 @@ class Worktree:
         if clashing:
             both = b"".join(self._marked(tree, name) for name in dict.fromkeys(clashing))
             return msgspec.structs.replace(found, conflicts=tuple(dict.fromkeys(clashing)), both=both)
-        return msgspec.structs.replace(found, is_landed=True, left_out=tuple(self._apply(now, tree)))
+        return msgspec.structs.replace(found, is_landed=True, left_out=(*inner, *self._apply(now, tree)))
+
+    @property
+    def is_made(self) -> bool:
+        return self._ready.exists()
 
     @property
     def borrowed(self) -> tuple[Path, ...]:
@@ -170,13 +176,18 @@ class Worktree:
 
     def _snapshot(self, place: Path, base: str, listed: tuple[str, ...] | None = None) -> str:
         """A commit of the files of a place: of those that are listed, else of all that are not ignored."""
-        index = self._store / "snapshot-index"
+        index = self._index
         for each in (index, index.with_name(f"{index.name}.lock")):  # a killed git leaves its lock
             each.unlink(missing_ok=True)
         env = {"GIT_INDEX_FILE": str(index)}
         if listed is None:
             self._in_store(place, "read-tree", base, env=env)
-            self._in_store(place, "add", "--all", ".", env=env)
+            try:
+                self._in_store(place, "add", "--all", ".", env=env)
+            except GitFailed:  # as for a repository without a commit: all but such ones
+                self._in_store(place, "add", "--update", ".", env=env)
+                names = b"".join(name + b"\0" for name in self._others(place) if not name.endswith(b"/"))
+                self._in_store(place, "update-index", "--add", "-z", "--stdin", stdin=names, env=env)
             known = self._in_store(place, "ls-files", "-z", env=env).split(b"\0")
             left = [name for name in known if may_be_unfinished(os.fsdecode(name).rpartition("/")[2])]
             if left:  # of a write that a crash broke off
@@ -187,6 +198,16 @@ class Worktree:
             self._in_store(place, "update-index", "--add", "-z", "--stdin", stdin=names, env=env)
         tree = self._in_store(place, "write-tree", env=env).decode().strip()
         return self._commit(tree, base)
+
+    def _others(self, place: Path) -> list[bytes]:
+        """What is new in a place, beside what the last snapshot has; repositories end with a slash."""
+        env = {"GIT_INDEX_FILE": str(self._index)}
+        found = self._in_store(place, "ls-files", "-z", "--others", "--exclude-standard", env=env)
+        return [name for name in found.split(b"\0") if name]
+
+    def _repositories(self) -> list[str]:
+        """Repositories without a commit that were made in the copy."""
+        return [printable(os.fsdecode(name)) for name in self._others(self.work) if name.endswith(b"/")]
 
     def _commit(self, tree: str, above: str) -> str:
         parents = ("-p", above) if above else ()
@@ -206,7 +227,7 @@ class Worktree:
             _, mode, _, content, status = facts.split()
             name = path.decode("utf-8", "surrogateescape")
             if mode in (_LINK, _GITLINK):
-                yield f"{name} (it is a link or a repository)"
+                yield f"{printable(name)} (it is a link or a repository)"
                 continue
             try:
                 if status == b"D":
@@ -217,7 +238,7 @@ class Worktree:
                     self._files.write(name, data, mode=int(mode[-3:], 8))
                     (self._workspace / name).chmod(int(mode[-3:], 8))
             except (OSError, PathRefused) as error:
-                yield f"{name} ({error})"
+                yield printable(f"{name} ({error})")
 
     def _remove_empty(self, folder: Path) -> None:
         with suppress(OSError):
@@ -238,6 +259,11 @@ class Worktree:
         usual = {"GIT_DIR": str(self._store), "GIT_WORK_TREE": str(place), "GIT_LITERAL_PATHSPECS": "1"}
         git = Git(place, self._environment)
         return git.run(*arguments, stdin=stdin, env={**usual, **(env or {})}, check=check, fine=fine)
+
+
+def printable(text: str) -> str:
+    """A text with the name of a file that may not be UTF-8, as it can be recorded."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _listed(outer: Git, workspace: Path, is_refused: Callable[[Path], bool]) -> Iterator[str]:
