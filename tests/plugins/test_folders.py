@@ -131,6 +131,22 @@ def test_a_repository_is_added_without_its_history(machine: Machine, tmp_path: P
     assert "git clone failed" in failed.stderr
 
 
+def test_what_nobody_is_shown_is_no_part_of_a_plugin(tmp_path: Path) -> None:
+    """The history of a repository is not in the text that is approved."""
+    plugin = write_plugin(tmp_path / "kit")
+    assert not read_folder(plugin, is_projects=True).problem
+    (plugin / "commands" / ".git").mkdir()
+    assert "commands/.git" in read_folder(plugin, is_projects=True).problem
+    assert not read_folder(plugin).problem
+    for field, place in (
+        ("hooks", "commands/.git/h.json"),
+        ("commands", "commands/.GIT"),
+        ("skills", ".git"),
+    ):
+        (plugin / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": "kit", field: place}))
+        assert place in read_folder(plugin).problem
+
+
 @pytest.mark.parametrize("case", ["link", "outside", "json", "name", "empty"])
 def test_a_folder_that_is_wrong_is_named_with_what_is(machine: Machine, tmp_path: Path, case: str) -> None:
     source = write_plugin(tmp_path / "source")

@@ -2,7 +2,8 @@
 Code's plugins (`.claude-plugin/plugin.json` is read when it is there, and not needed).
 
 Here files are read as data. What is in a folder is used once a person approved it as it is: the text of the
-approval is all that the folder holds. A folder with links, or with more than can be shown, is refused.
+approval is all that the folder holds. A folder with links, or with more than can be shown, is refused, and so
+is a project's with a repository in it.
 """
 
 from __future__ import annotations
@@ -92,8 +93,9 @@ def _state(path: Path) -> tuple[tuple[str, int, int, int], ...]:
     """What changes when a file does: inode, size, and the time of its last change, which nobody can set."""
     found: list[tuple[str, int, int, int]] = []
     for folder, folders, files in os.walk(path):
+        names = (*sorted(folders), *files)
         folders[:] = sorted(set(folders) - _NOT_SHOWN)
-        for name in (*folders, *files):
+        for name in names:
             place = os.path.join(folder, name)  # noqa: PTH118 - asked by every session
             status = os.lstat(place)
             found.append((place, status.st_ino, status.st_size, status.st_ctime_ns))
@@ -106,7 +108,7 @@ def _state(path: Path) -> tuple[tuple[str, int, int, int], ...]:
 def _read_folder(path: Path, is_projects: bool, _: tuple[tuple[str, int, int, int], ...]) -> PluginFolder:  # noqa: FBT001
     name = path.name
     try:
-        text = _text_of(path)
+        text = _text_of(path, is_projects=is_projects)
         manifest = _manifest(path)
         name = manifest.name or path.name
         if not is_plugin_name(name):
@@ -143,6 +145,8 @@ def _places(path: Path, usual: str, more: _Paths) -> Iterator[Path]:
         place = Path(os.path.normpath(path / name))
         if not place.is_relative_to(path):
             raise ConfigError(f"{MANIFEST} names {name}, which is outside the plugin")
+        if not _NOT_SHOWN.isdisjoint(part.casefold() for part in place.relative_to(path).parts):
+            raise ConfigError(f"{MANIFEST} names {name}, which is not shown to whoever approves the plugin")
         if place.exists():
             yield place
 
@@ -162,11 +166,11 @@ def _servers(path: Path, manifest: _Manifest) -> tuple[FileEntry, ...]:
     return tuple(entry for file in files for entry in read_entries(file, root=path))
 
 
-def _text_of(path: Path) -> str:
+def _text_of(path: Path, *, is_projects: bool) -> str:
     """All that is in the folder, as a person approves it."""
     parts: list[str] = []
     left = _MAX_BYTES
-    for file in _files(path):
+    for file in _files(path, is_projects=is_projects):
         data = _read(path, file)
         left -= len(data)
         if left < 0 or len(parts) >= _MAX_FILES:
@@ -178,8 +182,11 @@ def _text_of(path: Path) -> str:
     return "\n".join(parts)
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _files(path: Path, *, is_projects: bool) -> Iterator[Path]:
     for folder, folders, files in os.walk(path):
+        if is_projects and (hidden := sorted(_NOT_SHOWN.intersection(folders))):
+            place = (Path(folder) / hidden[0]).relative_to(path)
+            raise ConfigError(f"it has the folder {place}, which is not shown to whoever approves it")
         folders[:] = sorted(set(folders) - _NOT_SHOWN)
         for name in (*folders, *sorted(files)):
             if (Path(folder) / name).is_symlink():
