@@ -55,6 +55,7 @@ ARROWS: dict[str, set[str]] = {
     "waits": {"folds"},
     "context": {"waits", "workspace"},
     "goals": {"evidence"},
+    "agents": {"documents"},
     "checks": {"documents"},
     "notify": {"documents"},
     "plugins": {"engines", "mcp"},

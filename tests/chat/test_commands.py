@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from mainspring.app.operations.models import DEFAULT_MODEL, find_pullable
 from tests.chat.conftest import FREE, Tmux
@@ -182,3 +183,21 @@ def test_fetching_a_model_shows_how_far_it_is_and_the_chat_goes_on(tmux: Tmux) -
     tmux.keys("C-u")
     tmux.type("hi", "Enter")
     tmux.until("■ done")
+
+
+def test_agents_lists_the_children_that_are_at_work(tmux: Tmux) -> None:
+    tmux.machine.home.mkdir()
+    (tmux.machine.home / "config.toml").write_text('[work]\ndelegate = "on"\n')
+    parent, waits = "Give it away.", {"name": "shell", "arguments": {"command": "sleep 1000"}}
+    given = {"name": "delegate", "arguments": {"task": "red: look"}}
+    cases = [
+        {"contains": parent, "replies": [{"calls": [given]}]},
+        {"contains": "red:", "replies": [{"calls": [waits]}]},
+    ]
+    tmux.open("chat", "--model", tmux.machine.serve(cases=cases), *FREE)
+    tmux.type(parent, "Enter")
+    tmux.until("delegate red: look · shell sleep 1000")
+    tmux.type("/agents", "Enter")
+    tmux.until(lambda seen: re.search(r"⑂ general \w+ at work: red: look", seen) is not None)
+    tmux.keys("Escape")
+    tmux.until("■ interrupted")

@@ -6,7 +6,21 @@ import pytest
 
 from mainspring.chat.blocks import call_block
 from mainspring.chat.palette import Palette
-from mainspring.events import CallAsked, CallEnded
+from mainspring.chat.view import View
+from mainspring.events import (
+    AssistantSaid,
+    CallAsked,
+    CallEnded,
+    CallStarted,
+    ChildEnded,
+    ChildStarted,
+    Event,
+    Origin,
+    OutputDelta,
+    Recorded,
+    TurnEnded,
+    TurnStarted,
+)
 
 PALETTE = Palette(is_styled=False)
 
@@ -18,3 +32,47 @@ def test_a_call_takes_one_line_however_narrow_it_is(columns: int) -> None:
     line = call_block(call, ended, PALETTE, columns=columns)
     assert len(line) <= columns
     assert "exit code 1" in line
+
+
+def _view() -> View:
+    return View(PALETTE, lambda block: block, here=Origin())
+
+
+def _shown(view: View, *events: Event) -> list[str]:
+    return [
+        line for event in events for text in view.take(Recorded(1, 0, event), now_s=0.0)
+        for line in text.split("\n") if line
+    ]  # fmt: skip
+
+
+DELEGATED = CallAsked(call="c", name="delegate", arguments='{"task": "count the files"}')
+BEGUN = (
+    TurnStarted(turn=1),
+    AssistantSaid(step=1, parts=(DELEGATED,)),
+    CallStarted(call="c", tool="delegate"),
+)
+
+
+def test_a_child_is_one_line_that_says_what_it_does_and_what_came_of_it() -> None:
+    view = _view()
+    started = ChildStarted(child="k1", task="count the files", agent="general", call="c")
+    assert _shown(view, *BEGUN, started, OutputDelta(call="c", text="shell ls\n")) == []
+    (live,) = view.live(columns=100, now_s=2.0)
+    assert "delegate count the files · shell ls · 2.0 s" in live
+    ended = ChildEnded(child="k1", state="done", text="There are 3.\nMore.", steps=2, conflicts=("a.py",))
+    done = CallEnded(call="c", outcome="ok", output="a report\nof lines", duration_s=2)
+    assert _shown(view, ended, done) == [
+        "✓ delegate count the files · There are 3. · 2 steps · 2.0 s",
+        "  ! in conflict, not taken over: a.py",
+    ]
+
+
+def test_a_child_in_the_background_stays_on_the_screen_until_it_ends() -> None:
+    view = _view()
+    started = ChildStarted(child="k1", task="count", agent="general", call="c", is_background=True)
+    done = CallEnded(call="c", outcome="ok", output="It is at work.")
+    assert len(_shown(view, *BEGUN, started, done, OutputDelta(call="c", text="shell ls\n"))) == 1
+    assert "shell ls" in view.live(columns=100, now_s=2.0)[0]
+    assert len(_shown(view, TurnEnded(turn=1, ending="done"), ChildEnded(child="k1", state="done"))) == 2
+    assert view.live(columns=100, now_s=2.0) == []
+    assert not view.is_busy

@@ -24,12 +24,14 @@ from mainspring.agents.shares import limits_of, share_of
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions, reading, running
 from mainspring.disk.ids import new_id
+from mainspring.documents.call_lines import call_line
 from mainspring.errors import JournalDamaged, JournalError, JournalOwned, MainspringError, UnknownSession
 from mainspring.events import (
     CHILD_WAIT,
     KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
+    AssistantSaid,
     CallStarted,
     ChildEnded,
     ChildStarted,
@@ -38,6 +40,7 @@ from mainspring.events import (
     Limits,
     NoteAdded,
     OnChild,
+    OutputDelta,
     SpendReserved,
     TurnEnded,
     TurnStarted,
@@ -276,7 +279,9 @@ class ChildRunner:
             return
         is_told = state.turn > 0 or session.is_turn_wanted
         async with aclosing(session.run("" if is_told else started.task)) as events:
-            async for _ in events:
+            async for event in events:
+                if text := _progress(event):
+                    self._runtime.show(OutputDelta(call=started.call, text=text))
                 if started.child in self._stopped:
                     session.stop_soon()
 
@@ -381,3 +386,11 @@ def isolation_of(arguments: DelegateArguments, agent: Agent, mode: str) -> Isola
         if "read-only" in (arguments.isolation, agent.isolation) or mode == "plan"
         else agent.isolation
     )
+
+
+def _progress(event: Event) -> str:
+    """What a child does now, for whoever looks at the call that began it."""
+    if not isinstance(event, AssistantSaid):
+        return ""
+    lines = [call_line(call).removeprefix("→ ") for call in event.calls] or [event.text.strip()]
+    return "".join(f"{line}\n" for line in lines if line)

@@ -18,6 +18,7 @@ from mainspring.events import (
     ApprovalGiven,
     CallAsked,
     CallEnded,
+    ChildEnded,
     Event,
     FilesChanged,
     NoteAdded,
@@ -124,13 +125,14 @@ def call_block(
     *,
     columns: int = _CALL_CHARS,
     has_changes: bool = False,
+    child: ChildEnded | None = None,
 ) -> str:
     """One line: what was called, a few words about its result, and how long it took. What it changed, when
     that is shown below, says more than its words. What was asked is cut first, where the line is short."""
     name, _, rest = call_title(call).partition(" ")
     is_ok = ended.outcome == "ok"
     mark = palette.paint("✓", "green") if is_ok else palette.paint("✗", "red")
-    words = "" if has_changes and is_ok else few_words(ended)
+    words = _child_words(child) if child else "" if has_changes and is_ok else few_words(ended)
     ending = "" if is_ok else f"exit code {ended.exit_code}" if ended.exit_code else ended.outcome
     room = columns - len(name) - 3
     end = " · ".join(filter(None, (ending, took(ended.duration_s))))
@@ -143,7 +145,19 @@ def call_block(
     asked = clipped(rest, max(room - (get_width(said) + 3 if said else 0), _LEAST_CHARS))
     line = f"{mark} {palette.paint(name, 'bold')} {asked}".rstrip() + tail
     warned = [palette.paint(f"  ! reads like orders: {plain(each)}", "yellow") for each in ended.suspicious]
+    if child and child.conflicts:
+        clash = plain_name(", ".join(child.conflicts))
+        warned.append(palette.paint(f"  ! in conflict, not taken over: {clash}", "yellow"))
     return "\n".join([line, *warned])
+
+
+def _child_words(child: ChildEnded) -> str:
+    """What a child said, or why it did not come to its end, and how much that took."""
+    said = next((line.strip() for line in (child.detail or child.text).splitlines() if line.strip()), "")
+    state = "" if child.state == "done" else child.state
+    cost = f"${child.cost_usd:.4f}" if child.cost_usd else ""
+    told = clipped(plain_name(said), _FEW_WORDS)
+    return " · ".join(filter(None, (state, told, plural(child.steps, "step"), cost)))
 
 
 def few_words(ended: CallEnded) -> str:

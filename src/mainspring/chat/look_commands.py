@@ -15,9 +15,10 @@ from mainspring.chat.desk import ChatPart, Desk, SlashCommand
 from mainspring.chat.line import copy_with_program
 from mainspring.chat.palette import Theme
 from mainspring.chat.view import Reasoning
+from mainspring.chat.width import wrapped
 from mainspring.cli.ask import question_text
 from mainspring.errors import UsageError
-from mainspring.secrets.screen import plain
+from mainspring.secrets.screen import plain, plain_name
 
 _PAGE = 40
 _NEEDS_TERMINAL = {("goal", "resume"), ("config", "edit"), ("mcp", "login")}
@@ -103,7 +104,21 @@ async def _memory(desk: Desk, words: str) -> None:
 
 async def _agents(desk: Desk, words: str) -> None:
     given = _words(words) or ["list"]
-    await _show(desk, await cli_output(desk, "agents", *given, "-C", str(desk.session.state.workspace)))
+    text = await cli_output(desk, "agents", *given, "-C", str(desk.session.state.workspace))
+    lines = [*([] if words else _children(desk)), *text.split("\n")]
+    await _show(desk, "\n".join(wrapped(line, desk.surface.columns) for line in lines))
+
+
+def _children(desk: Desk) -> list[str]:
+    """Those of the last turn, and those that are at work; another terminal can look into each."""
+    children = desk.session.state.children
+    lines: list[str] = []
+    for each in children.calls.values():
+        ended = children.ended.get(each.child)
+        state = ended.state if ended else "at work"
+        lines.append(plain_name(f"⑂ {each.agent} {each.child} {state}: {' '.join(each.task.split())}"))
+    hint = "  In another terminal `mainspring chat --resume ID` watches one."
+    return [*lines, hint, ""] if lines else []
 
 
 async def _review(desk: Desk, words: str) -> None:

@@ -29,6 +29,8 @@ from mainspring.events import (
     CallDelta,
     CallEnded,
     CallStarted,
+    ChildEnded,
+    ChildStarted,
     EffortChosen,
     EngineChosen,
     Event,
@@ -71,6 +73,8 @@ class _Running(msgspec.Struct):
     is_started: bool = False
     last_line: str = ""
     changes: str = ""
+    child: str = ""
+    child_ended: ChildEnded | None = None
 
     def take(self, text: str) -> None:
         """Remembers the last line of its output."""
@@ -102,6 +106,8 @@ class View:
         self._thinking_since_s = 0.0
         self._is_thought_told = False
         self._calls: dict[str, _Running] = {}
+        self._background: dict[str, _Running] = {}
+        """Children that nobody waits for, by the call that began each."""
         self._writing = ""
         self._status = ""
         self._is_asking = False
@@ -113,7 +119,7 @@ class View:
     @property
     def is_busy(self) -> bool:
         """Whether something moves, so that the live lines change by themselves."""
-        return self._is_turn or bool(self._calls) or self._own is not None
+        return self._is_turn or bool(self._calls or self._background) or self._own is not None
 
     @contextmanager
     def own_work(self, name: str, command: str, now_s: float) -> Generator[Callable[[str], None]]:
@@ -156,6 +162,11 @@ class View:
                 return self._take_reply(event, now_s)
             case CallEnded():
                 return self._take_end(event)
+            case ChildStarted() if event.call in self._calls:
+                self._take_child(event, now_s)
+                return []
+            case ChildEnded() if self._take_child_end(event):
+                return []
             case ApprovalGiven():
                 return [self._line(answer_block(event, self.palette, self._here))]
             case RequestFailed():
@@ -198,11 +209,11 @@ class View:
             lines += _tail(plain(rest), columns, _STREAM_LINES)
         elif self._thought:
             lines.append(self.palette.paint(f"✻ thinking… {_last_words(self._thought, columns - 14)}", "dim"))
-        running = [*self._calls.values()]
+        running = [*({**self._background, **self._calls}).values()]
         if self._own and now_s - self._own.since_s >= _SOON_S:
             running.append(self._own)
         lines += [self._running(each, columns, now_s) for each in running]
-        if not running and self._is_turn:
+        if not self._calls and not self._own and self._is_turn:
             lines.append(self._working(now_s))
         if len(lines) > LIVE_LINES:
             left = len(lines) - LIVE_LINES + 1
@@ -225,8 +236,28 @@ class View:
         return f"{mark} {self.palette.paint(name, 'bold')} {half} {self.palette.paint('· ' + tail, 'dim')}"
 
     def _take_output(self, call: str, text: str) -> None:
-        if running := self._calls.get(call):
+        if running := self._calls.get(call) or self._background.get(call):
             running.take(text)
+
+    def _take_child(self, started: ChildStarted, now_s: float) -> None:
+        """The line of the call that began it is also that of the child."""
+        running = self._calls[started.call]
+        running.child = started.child
+        if started.is_background:
+            self._background[started.call] = _Running(
+                running.call, now_s, is_started=True, child=started.child
+            )
+
+    def _take_child_end(self, ended: ChildEnded) -> bool:
+        """Whether the line of a call tells how it ended."""
+        behind = [call for call, each in self._background.items() if each.child == ended.child]
+        for call in behind:
+            del self._background[call]
+        owner = next((each for each in self._calls.values() if each.child == ended.child), None)
+        if owner is None or behind:
+            return False
+        owner.child_ended = ended
+        return True
 
     def _take_changes(self, changed: FilesChanged, diffs: Sequence[Sequence[str]]) -> list[str]:
         text = changes_block(changed, diffs, self.palette)
@@ -254,7 +285,12 @@ class View:
         if running is None:
             return []
         block = call_block(
-            running.call, ended, self.palette, columns=self._columns(), has_changes=bool(running.changes)
+            running.call,
+            ended,
+            self.palette,
+            columns=self._columns(),
+            has_changes=bool(running.changes),
+            child=running.child_ended,
         )
         line = self._line(block)
         return [line, *([running.changes] if running.changes else [])]
