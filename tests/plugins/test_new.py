@@ -57,7 +57,7 @@ def test_a_new_plugin_is_built_installed_tested_and_used(machine: Machine, tmp_p
         str(project / "tests"),
     )
     listed = run(python, "-m", "mainspring", "plugins", "list")
-    assert "my-hub 0.1.0  ready" in listed
+    assert "my-hub 0.0.1  ready" in listed
     assert "tool my_hub_hello" in listed
     call = {"calls": [{"name": "my_hub_hello", "arguments": {"who": "Ada"}}]}
     model = machine.serve(call, {"text": "done"})

@@ -11,7 +11,7 @@ build-backend = "uv_build"
 
 [project]
 name = "mainspring-NAME"
-version = "0.1.0"
+version = "0.0.1"
 description = "A plugin of mainspring."
 requires-python = ">=3.11"
 dependencies = ["mainspring"]
