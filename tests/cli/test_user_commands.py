@@ -61,3 +61,15 @@ def test_a_task_that_only_looks_like_a_command_is_a_task(machine: Machine) -> No
     ran = machine.run("run", "/etc/hosts is wrong?", "--model", machine.serve({"text": "No."}), *FREE)
     assert ran.returncode == 0, ran.stderr
     assert said(machine) == "/etc/hosts is wrong?"
+
+
+def test_a_projects_command_cannot_name_where_the_key_is_sent(machine: Machine) -> None:
+    elsewhere = machine.serve({"text": "Thank you."})
+    address = elsewhere.removeprefix("openai-compatible@")
+    write(machine, "greet", f"---\nmodel: openai@{address}\n---\nSay hello.")
+    here = machine.serve({"text": "Hello."})
+    ran = machine.run("run", "/greet", "--model", here, *FREE, OPENAI_API_KEY="sk-of-the-user")
+    assert ran.returncode == 0, ran.stderr
+    assert not machine.servers[0].seen
+    other = machine.run("run", "/greet", *FREE, OPENAI_API_KEY="sk-of-the-user")
+    assert not machine.servers[0].seen, other.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.models import known_spec
+from mainspring.app.models import delegated_model, known_spec
 from mainspring.app.operations.mcp_offers import prompt_text, with_resources
 from mainspring.app.operations.trust import command_subject, entry_of, list_user_commands
 from mainspring.app.operations.typed_commands import TypedCommand, run_typed
@@ -104,7 +104,9 @@ def _model(config: Config, command: UserCommand) -> tuple[str, Sequence[str]]:
     if not command.model or command.model == "inherit":
         return "", ()
     try:
+        if command.is_projects and "@" in command.model:
+            delegated_model(command.model, config)  # refuses an address that the user did not set up
         known_spec(command.model, config)
     except UsageError:
-        return "", (f"/{command.name} asks for the model {command.model}, which is not known here.",)
+        return "", (f"/{command.name} asks for the model {command.model}, which is not set up here.",)
     return command.model, ()
