@@ -238,3 +238,12 @@ def texts(messages: Sequence[dict[str, Any]]) -> list[str]:
 
 def limits(**fields: Any) -> dict[str, Any]:
     return {"limits": Limits(**fields)}
+
+
+def staged(folder: Path, files: dict[str, str], *replies: Any) -> testing.Stage:
+    """A session whose workspace has these files."""
+    stage = testing.Stage(folder, *replies)
+    for path, text in files.items():
+        (stage.workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (stage.workspace / path).write_text(text, encoding="utf-8")
+    return stage

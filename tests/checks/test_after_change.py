@@ -16,6 +16,7 @@ from mainspring.context.work import UNASSISTED
 from mainspring.events import CHECKS_SOURCE, ChangesChecked, NoteAdded
 from mainspring.settings import Config, load_config
 from mainspring.testing import Stage, tool_call
+from tests.stage import staged
 
 RIGHT = "def f():\n    return 1\n"
 BROKEN = "def f(:\n    return 1\n"
@@ -41,14 +42,6 @@ def configured(folder: Path, programs: Path | None = None, **checks: Any) -> Con
     checked = ChecksSettings(**{"wait_ms": 60_000, **checks})
     settings = msgspec.structs.replace(config.settings, work=UNASSISTED, checks=checked)
     return msgspec.structs.replace(config, settings=settings)
-
-
-def staged(folder: Path, files: dict[str, str], *replies: Any) -> Stage:
-    stage = Stage(folder, *replies)
-    for path, text in files.items():
-        (stage.workspace / path).parent.mkdir(parents=True, exist_ok=True)
-        (stage.workspace / path).write_text(text, encoding="utf-8")
-    return stage
 
 
 def linted(folder: Path, *replies: Any) -> tuple[Stage, Path]:

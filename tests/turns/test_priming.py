@@ -17,6 +17,7 @@ from mainspring.sandbox.policy import Confinement
 from mainspring.settings import Config, load_config
 from mainspring.testing import Stage, tool_call
 from mainspring.tools.primer import Primed, find_named, show_found
+from tests.stage import staged
 
 CALC = "def add(first, second):\n    return first - second\n"
 
@@ -25,14 +26,6 @@ def primed(folder: Path, **work: Any) -> Config:
     config = load_config({"MAINSPRING_HOME": str(folder / "home")})
     settings = msgspec.structs.replace(config.settings, work=WorkSettings(**work))
     return msgspec.structs.replace(config, settings=settings)
-
-
-def staged(folder: Path, files: dict[str, str], *replies: Any) -> Stage:
-    stage = Stage(folder, *replies)
-    for path, text in files.items():
-        (stage.workspace / path).parent.mkdir(parents=True, exist_ok=True)
-        (stage.workspace / path).write_text(text, encoding="utf-8")
-    return stage
 
 
 def notes(stage: Stage) -> list[NoteAdded]:

@@ -23,6 +23,7 @@ from mainspring.settings import Config, load_config
 from mainspring.testing import Stage, tool_call
 from mainspring.workspace.affected import affected_command, command_for, is_test
 from mainspring.workspace.project import Project, asked_test, look_at
+from tests.stage import staged
 
 WRONG = "def add(first, second):\n    return first - second\n"
 RIGHT = WRONG.replace("-", "+")
@@ -37,14 +38,6 @@ class Adding(unittest.TestCase):
 UNRELATED = (
     "import unittest\n\nclass Other(unittest.TestCase):\n    def test_no(self):\n        self.fail('no')\n"
 )
-
-
-def staged(folder: Path, files: dict[str, str], *replies: Any) -> Stage:
-    stage = Stage(folder, *replies)
-    for path, text in files.items():
-        (stage.workspace / path).parent.mkdir(parents=True, exist_ok=True)
-        (stage.workspace / path).write_text(text, encoding="utf-8")
-    return stage
 
 
 def working(folder: Path, **work: Any) -> Config:

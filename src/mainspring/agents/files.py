@@ -14,9 +14,8 @@ from typing import cast, get_args
 
 import msgspec
 
-from mainspring.disk.untrusted import read_start
 from mainspring.events import Effort, Isolation
-from mainspring.workspace.skills import Broken, frontmatter
+from mainspring.workspace.skills import Broken, frontmatter, read_whole
 from mainspring.workspace.user_commands import markdown_files, without_head
 
 BUILTIN = Path(__file__).parent / "builtin"
@@ -105,13 +104,9 @@ def find_agents(folders: Iterable[tuple[Path, bool]], root: Path) -> tuple[dict[
 
 
 def read_agent(path: Path, root: Path | None = None, *, is_projects: bool = False) -> Agent | Broken:
-    try:
-        data = read_start(path, max_bytes=_MAX_BYTES + 1, root=root)
-    except OSError as error:
-        return Broken(path, error.strerror or str(error), is_unreadable=True)
-    if len(data) > _MAX_BYTES:
-        return Broken(path, f"it has more than {_MAX_BYTES // 1024} KiB")
-    whole = data.decode("utf-8", "replace")
+    whole = read_whole(path, root, max_bytes=_MAX_BYTES)
+    if isinstance(whole, Broken):
+        return whole
     head = frontmatter(whole)
     if head is None:
         return Broken(path, "it does not begin with a head between two lines of ---")

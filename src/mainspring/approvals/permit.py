@@ -224,17 +224,23 @@ async def _vetted(
     if (verdict := asker.policy.judge(wanted.proposed)).answer == "deny":
         return Refused("rule", verdict.reason)
     said = await asker.gate.vet_call(wanted.call, wanted.proposed, _arguments(asker, wanted))
+    if no := _objection(said):
+        return no
+    must_ask = said.reason if said.answer == "ask" else ""
+    if said.arguments is None:
+        return _AsVetted(wanted, must_ask)
+    changed = await _changed(said.arguments, edit)
+    return changed if isinstance(changed, Refused) else _AsVetted(changed, must_ask, "hook")
+
+
+def _objection(said: Vetted) -> Refused | Stopped | None:
     match said.answer:
         case "deny":
             return Refused("hook", said.reason)
         case "stop":
             return Stopped(said.reason, is_by_hook=True)
         case "ask" | "pass":
-            must_ask = said.reason if said.answer == "ask" else ""
-    if said.arguments is None:
-        return _AsVetted(wanted, must_ask)
-    changed = await _changed(said.arguments, edit)
-    return changed if isinstance(changed, Refused) else _AsVetted(changed, must_ask, "hook")
+            return None
 
 
 async def _changed(arguments: str, edit: Edit[_Action] | None) -> Wanted[_Action] | Refused:
@@ -254,13 +260,8 @@ async def _vetted_question(
     if wanted.question or _on_record(asker, wanted):
         return vetted
     said = await gate.vet_question(wanted.call, wanted.proposed, _arguments(asker, wanted))
-    match said.answer:
-        case "deny":
-            return Refused("hook", said.reason)
-        case "stop":
-            return Stopped(said.reason, is_by_hook=True)
-        case "ask" | "pass":
-            pass
+    if no := _objection(said):
+        return no
     if said.arguments is None:
         return vetted
     changed = await _changed(said.arguments, edit)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -215,18 +216,13 @@ def find_linters(
 ) -> tuple[list[ProjectLinter], dict[str, str]]:
     """The linters that a project configures: those that are installed, in the project's own environment or on
     the PATH, and why the others cannot be run, by their names."""
-    workspace = confinement.workspace
     found: list[ProjectLinter] = []
     missing: dict[str, str] = {}
-    for facts in LINTERS:
-        config = _config(facts, workspace)
-        if config is None:
-            continue
-        program = _program(facts.program, workspace, environment)
+    for facts, config, program in _configured(confinement.workspace, environment):
         if program is None:
             missing[facts.name] = f"{facts.program} is not installed"
-            continue
-        found.append(ProjectLinter(facts, program, config, confinement, sandbox))
+        else:
+            found.append(ProjectLinter(facts, program, config, confinement, sandbox))
     return found, missing
 
 
@@ -234,11 +230,20 @@ def linter_subjects(workspace: Path, environment: Mapping[str, str]) -> list[Tru
     """What a person must approve before the linters of a project run."""
     found = [
         _subject(facts, program, config, workspace)
-        for facts in LINTERS
-        if (config := _config(facts, workspace))
-        and (program := _program(facts.program, workspace, environment))
+        for facts, config, program in _configured(workspace, environment)
+        if program
     ]
     return [subject for subject in found if subject]
+
+
+def _configured(
+    workspace: Path, environment: Mapping[str, str]
+) -> Iterator[tuple[Linter, Path, Path | None]]:
+    """Each linter that a file of the project configures, with that file, and its program if there is one."""
+    tables = _tables(workspace)
+    for facts in LINTERS:
+        if config := _config(facts, workspace, tables):
+            yield facts, config, _program(facts.program, workspace, environment)
 
 
 def _subject(facts: Linter, program: Path, config: Path, workspace: Path) -> TrustSubject | None:
@@ -247,30 +252,41 @@ def _subject(facts: Linter, program: Path, config: Path, workspace: Path) -> Tru
     if not (facts.is_settings_code or is_projects):
         return None
     try:
-        with open_untrusted(program) as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
+        status = program.stat()
+        content = _content_hash(program, status.st_ino, status.st_size, status.st_ctime_ns)
     except OSError:
         content = "unreadable"
     text = f"{program} (sha256 {content})\n{_text(config, workspace)}"
     return TrustSubject(kind="linter", path=str(config), name=facts.name, text=text)
 
 
-def _config(facts: Linter, workspace: Path) -> Path | None:
+@lru_cache(maxsize=64)
+def _content_hash(program: Path, _inode: int, _size: int, _ctime_ns: int) -> str:
+    """Of a program that is looked at after every step and may be large; read again if its status changed."""
+    with open_untrusted(program) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _config(facts: Linter, workspace: Path, tables: dict[str, Any]) -> Path | None:
     for mark in facts.marks:
         if mark.startswith("tool."):
-            if _has_table(workspace, mark):
+            if _has_table(tables, mark):
                 return workspace / "pyproject.toml"
         elif (workspace / mark).is_file():
             return workspace / mark
     return None
 
 
-def _has_table(workspace: Path, name: str) -> bool:
+def _tables(workspace: Path) -> dict[str, Any]:
+    """What `pyproject.toml` says; nothing when there is none that can be read."""
     tomllib = import_module("tomllib")
     try:
-        tables: dict[str, Any] = tomllib.loads(_text(workspace / "pyproject.toml", workspace))
+        return tomllib.loads(_text(workspace / "pyproject.toml", workspace))
     except tomllib.TOMLDecodeError:
-        return False
+        return {}
+
+
+def _has_table(tables: dict[str, Any], name: str) -> bool:
     *above, last = name.split(".")
     for part in above:
         tables = tables.get(part) or {}

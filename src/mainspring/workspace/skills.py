@@ -76,6 +76,17 @@ def read_skill(path: Path, root: Path | None = None) -> Skill | Broken:
     return Broken(path, problem) if problem else Skill(name, description, path)
 
 
+def read_whole(path: Path, root: Path | None, *, max_bytes: int) -> str | Broken:
+    """The text of a file that somebody wrote for agents, or why it cannot be used."""
+    try:
+        data = read_start(path, max_bytes=max_bytes + 1, root=root)
+    except OSError as error:
+        return Broken(path, error.strerror or str(error), is_unreadable=True)
+    if len(data) > max_bytes:
+        return Broken(path, f"it has more than {max_bytes // 1024} KiB")
+    return data.decode("utf-8", "replace")
+
+
 def frontmatter(text: str) -> dict[str, str] | None:
     """The top-level texts of a head: plain, quoted and block values. Nested values are skipped."""
     lines = text.removeprefix("\ufeff").splitlines()

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.disk.untrusted import read_start
 from mainspring.patterns import lazy_pattern
-from mainspring.workspace.skills import Broken, frontmatter
+from mainspring.workspace.skills import Broken, frontmatter, read_whole
 
 _MAX_BYTES = 64 * 1024
 _MAX_COMMANDS = 200
@@ -110,13 +109,10 @@ def _read(path: Path, folder: Path, root: Path, prefix: str, *, is_projects: boo
     name = prefix + ":".join(path.relative_to(folder).with_suffix("").parts)
     if not _NAME.fullmatch(name):
         return Broken(path, "its name may have letters, digits, hyphens, dots and underscores")
-    try:
-        data = read_start(path, max_bytes=_MAX_BYTES + 1, root=root)
-    except OSError as error:
-        return Broken(path, error.strerror or str(error), is_unreadable=True)
-    if len(data) > _MAX_BYTES:
-        return Broken(path, f"it has more than {_MAX_BYTES // 1024} KiB")
-    return parse_command(name, data.decode("utf-8", "replace"), path, is_projects=is_projects)
+    whole = read_whole(path, root, max_bytes=_MAX_BYTES)
+    if isinstance(whole, Broken):
+        return whole
+    return parse_command(name, whole, path, is_projects=is_projects)
 
 
 def parse_command(name: str, whole: str, path: Path, *, is_projects: bool = False) -> UserCommand | Broken:
