@@ -35,6 +35,7 @@ from mainspring.events import (
     CallStarted,
     ChildEnded,
     ChildStarted,
+    ChildState,
     Event,
     Isolation,
     Limits,
@@ -197,11 +198,11 @@ class ChildRunner:
         except (UnknownSession, JournalDamaged) as error:
             ended = ChildEnded(child=started.child, state="lost", detail=error.message)
         except ToolFailed as error:  # it was refused since it began
-            ended = await self._failed(started, str(error))
+            ended = await self._ended_by(started, "failed", str(error))
         except MainspringError as error:
-            ended = await self._failed(started, f"{error.message} {error.remedy}".strip())
+            ended = await self._ended_by(started, "failed", f"{error.message} {error.remedy}".strip())
         except Exception as error:  # noqa: BLE001 - a fault of a child is on record in its journal, and told to its parent
-            ended = await self._failed(started, f"mainspring itself failed: {error!r}")
+            ended = await self._ended_by(started, "failed", f"mainspring itself failed: {error!r}")
         with suppress(JournalError):
             if started.isolation == "read-only":
                 await self._end(started, ended, time.monotonic() - began)
@@ -225,7 +226,8 @@ class ChildRunner:
             failed = msgspec.structs.replace(ended, state="failed", detail=detail)
             await self._end(started, failed, time.monotonic() - began)
             return
-        await asyncio.to_thread(copy.remove)
+        if await running(self._sessions, started.child) is None:  # else somebody works there
+            await asyncio.to_thread(copy.remove)
 
     async def _until_earlier_ended(self, started: ChildStarted) -> None:
         """Work is taken over in the order in which it was given away: the same calls give the same files."""
@@ -252,7 +254,8 @@ class ChildRunner:
                         self._live.pop(child, None)
                 break
             except JournalOwned:  # somebody went on with it themselves
-                await self._until_free(child)
+                if not await self._is_free_again(child):
+                    return await self._ended_by(started, "stopped", "Somebody else has it open.")
         work = await work_of(self._sessions, child)
         return work.as_ended(
             child, "stopped" if work.ended is None and child in self._stopped else work.state
@@ -265,10 +268,13 @@ class ChildRunner:
         await asyncio.to_thread(copy.make)
         return ChildPlace(copy.work, await asyncio.to_thread(lambda: copy.borrowed))
 
-    async def _until_free(self, child: str) -> None:
-        """Returns when no other process works on a child any more."""
-        while await running(self._sessions, child) is not None:  # noqa: ASYNC110 - nothing here is told of it
+    async def _is_free_again(self, child: str) -> bool:
+        """Waits until no other process works on a child any more; False when it is to be stopped before."""
+        while await running(self._sessions, child) is not None:
+            if child in self._stopped:
+                return False
             await asyncio.sleep(_LOOK_S)
+        return True
 
     async def _taken(self, session: Session, started: ChildStarted) -> None:
         state = session.state
@@ -299,12 +305,12 @@ class ChildRunner:
         await self._sessions.delete(child)
         return True
 
-    async def _failed(self, started: ChildStarted, detail: str) -> ChildEnded:
+    async def _ended_by(self, started: ChildStarted, state: ChildState, detail: str) -> ChildEnded:
         try:
             work = await work_of(self._sessions, started.child)
         except MainspringError:
             work = ChildWork(ended=None)
-        return work.as_ended(started.child, "failed", detail)
+        return work.as_ended(started.child, state, detail)
 
     async def _end(
         self, started: ChildStarted, ended: ChildEnded, duration_s: float, *changed: Event
