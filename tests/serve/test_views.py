@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Route
 
 from mainspring.app.records import compose_session
 from mainspring.events import (
@@ -216,6 +216,28 @@ def test_going_back_shows_what_would_change_before_it_does(visitor: Visitor, hou
     page.click("button.main")
     page.wait_for_selector("ol.rows")
     assert not (served.machine.workspace / "gone").exists()
+
+
+def test_going_back_shows_what_would_change_as_it_was_when_it_was_confirmed(
+    visitor: Visitor, house: House
+) -> None:
+    served = house.served
+    asks = {"calls": [{"name": "ask", "arguments": {"question": "Which?"}}]}
+    session = begin(served, call("echo x > gone"), {"text": "made"}, asks, text="make a file")
+    served.until(session, "TurnEnded")
+    page = visitor.enter()
+    visitor.to(f"s/{session}/back")
+    page.wait_for_selector(".back .card >> text=make a file")
+    held: list[Route] = []
+    page.route("**/back", lambda route: held.append(route))  # noqa: PLW0108 - it marks what it is given
+    page.click("button.main")
+    page.wait_for_selector("button.main[disabled]")
+    served.post(f"/sessions/{session}/say", {"text": "and go on"})
+    page.locator(".meta", has_not_text="done").wait_for()
+    assert [each.request.method for each in held] == ["POST"]
+    held[0].fulfill(json={})
+    page.wait_for_selector("ol.rows")
+    assert len(held) == 1
 
 
 def test_one_answer_counts_and_the_others_see_whose(browser: Browser, visitor: Visitor, house: House) -> None:

@@ -19,19 +19,17 @@ import msgspec
 from mainspring.agents.delegate import NAME, DelegateArguments
 from mainspring.agents.files import GENERAL, Agent
 from mainspring.agents.landing import bring_back
-from mainspring.agents.results import MAX_TEXT, ChildWork, told, work_of
+from mainspring.agents.results import MAX_TEXT, ChildWork, is_open, progress, told, work_of
 from mainspring.agents.shares import limits_of, share_of
 from mainspring.approvals.questions import Approver
-from mainspring.catalog import Sessions, reading, running
+from mainspring.catalog import Sessions, reading
 from mainspring.disk.ids import new_id
-from mainspring.documents.call_lines import call_line
 from mainspring.errors import JournalDamaged, JournalError, JournalOwned, MainspringError, UnknownSession
 from mainspring.events import (
     CHILD_WAIT,
     KEEPS_CALLS_OPEN,
     ApprovalAsked,
     ApprovalGiven,
-    AssistantSaid,
     CallStarted,
     ChildEnded,
     ChildStarted,
@@ -226,7 +224,7 @@ class ChildRunner:
             failed = msgspec.structs.replace(ended, state="failed", detail=detail)
             await self._end(started, failed, time.monotonic() - began)
             return
-        if await running(self._sessions, started.child) is None:  # else somebody works there
+        if not await is_open(self._sessions, started.child):  # else somebody works there
             await asyncio.to_thread(copy.remove)
 
     async def _until_earlier_ended(self, started: ChildStarted) -> None:
@@ -270,7 +268,7 @@ class ChildRunner:
 
     async def _is_free_again(self, child: str) -> bool:
         """Waits until no other process works on a child any more; False when it is to be stopped before."""
-        while await running(self._sessions, child) is not None:
+        while await is_open(self._sessions, child):
             if child in self._stopped:
                 return False
             await asyncio.sleep(_LOOK_S)
@@ -286,7 +284,7 @@ class ChildRunner:
         is_told = state.turn > 0 or session.is_turn_wanted
         async with aclosing(session.run("" if is_told else started.task)) as events:
             async for event in events:
-                if text := _progress(event):
+                if text := progress(event):
                     self._runtime.show(OutputDelta(call=started.call, text=text))
                 if started.child in self._stopped:
                     session.stop_soon()
@@ -392,11 +390,3 @@ def isolation_of(arguments: DelegateArguments, agent: Agent, mode: str) -> Isola
         if "read-only" in (arguments.isolation, agent.isolation) or mode == "plan"
         else agent.isolation
     )
-
-
-def _progress(event: Event) -> str:
-    """What a child does now, for whoever looks at the call that began it."""
-    if not isinstance(event, AssistantSaid):
-        return ""
-    lines = [call_line(call).removeprefix("→ ") for call in event.calls] or [event.text.strip()]
-    return "".join(f"{line}\n" for line in lines if line)

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from mainspring.catalog import Sessions, reading
+from mainspring.catalog import Sessions, reading, running
+from mainspring.documents.call_lines import call_line
+from mainspring.errors import UnknownSession
 from mainspring.events import (
     AssistantSaid,
     ChildEnded,
     ChildState,
     Ending,
+    Event,
     SpendReserved,
     SpendSettled,
     TurnEnded,
@@ -121,3 +124,19 @@ def _told_changes(ended: ChildEnded) -> Iterator[str]:
             pass
     if ended.left_out:
         yield f"[not taken over: {', '.join(ended.left_out)}]"
+
+
+def progress(event: Event) -> str:
+    """What a child does now, for whoever looks at the call that began it."""
+    if not isinstance(event, AssistantSaid):
+        return ""
+    lines = [call_line(call).removeprefix("→ ") for call in event.calls] or [event.text.strip()]
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+async def is_open(sessions: Sessions, child: str) -> bool:
+    """Whether a process has the session of a child open; one that never began has none."""
+    try:
+        return await running(sessions, child) is not None
+    except UnknownSession:
+        return False

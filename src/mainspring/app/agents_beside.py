@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mainspring.app.plugins import usable_folders
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice
+from mainspring.catalog import Sessions
 from mainspring.engines import builtin
-from mainspring.events import Profile
+from mainspring.events import Origin, Profile
+from mainspring.sandbox import Sandbox
+from mainspring.session.session import Session
 from mainspring.settings import Config
 
 if TYPE_CHECKING:
@@ -43,3 +47,22 @@ def agent_folders(workspace: Path, config: Config) -> Iterator[tuple[Path, bool]
 def worktrees_folder(config: Config) -> Path:
     """Where children have their copies of workspaces: not among our data, which no child may read."""
     return config.home.with_name(f"{config.home.name}-worktrees")
+
+
+@asynccontextmanager
+async def agents_beside(
+    agents: SessionAgents | None,
+    session: Session,
+    config: Config,
+    store: Sessions,
+    sandbox: Sandbox | str,
+    origin: Origin | None,
+    *,
+    allow_home: bool,
+) -> AsyncGenerator[None]:
+    """Children are at work while their parent is open; they end before it."""
+    if agents is None:
+        yield
+        return
+    async with agents.beside(session, config, store, sandbox, origin, allow_home=allow_home):
+        yield

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from mainspring.app.agents_beside import agents_of
+from mainspring.app.agents_beside import agents_beside, agents_of
 from mainspring.app.arguments import check_instructions, check_open
 from mainspring.app.beside import opened_beside
 from mainspring.app.checks import change_checks
@@ -185,11 +185,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         raise
     made = Session(runtime, engine=takes, opening=opening, output=wanted)
     kept = opened_beside(made, config if sessions is None else None, extensions.hooks)
-    children = (
-        agents.beside(made, config, store, sandbox, origin, allow_home=allows_home)
-        if agents
-        else nullcontext()
-    )
+    children = agents_beside(agents, made, config, store, sandbox, origin, allow_home=allows_home)
     async with aclosing(compactor), extensions_beside(extensions, runtime), kept as running, children:
         yield running
 

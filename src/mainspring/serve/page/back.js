@@ -1,5 +1,5 @@
 // Going back to an event: what would change, then a confirmation.
-import { useState } from './vendor/hooks.module.js';
+import { useRef, useState } from './vendor/hooks.module.js';
 import { Choice, html, Problem, useData, useDoing } from './parts.js';
 import { Diffs } from './diff.js';
 import { post } from './net.js';
@@ -8,12 +8,21 @@ import { texts } from './texts.js';
 /** Without `seq` before the last turn. @param {{session: string, seq: string, row: any, maySteer: boolean}} props */
 export function BackTab({ session, seq, row, maySteer }) {
   const [scope, setScope] = useState('both');
-  const { data, error } = useData(`/sessions/${session}/back${seq ? `?to_seq=${seq}` : ''}`, row && row.events);
+  const isGoing = useRef(false);  // what it does itself changes nothing that is shown here
+  const events = useRef(0);
+  if (!isGoing.current) events.current = row && row.events;
+  const { data, error } = useData(`/sessions/${session}/back${seq ? `?to_seq=${seq}` : ''}`, events.current);
   const doing = useDoing();
   const isFiles = scope !== 'conversation';
   const go = () => doing.run(async () => {
-    await post(`/sessions/${session}/back`, { to_seq: data.to_seq, scope });
-    location.hash = `#/s/${session}`;
+    isGoing.current = true;
+    try {
+      await post(`/sessions/${session}/back`, { to_seq: data.to_seq, scope });
+      location.hash = `#/s/${session}`;
+    } catch (problem) {
+      isGoing.current = false;
+      throw problem;
+    }
   });
   const fork = () => doing.run(async () => {
     const made = await post(`/sessions/${session}/fork`, { at: data.to_seq });
