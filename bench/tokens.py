@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.measure import row
+from mainspring.agents.delegate import DelegateArguments, delegate_tool
+from mainspring.agents.files import find_agents
 from mainspring.app.build import DEFAULT_TOOLS
 from mainspring.context.prompt import context_message, prompt_parts, system_prompt
 from mainspring.events import Profile, ToolSpec
 from mainspring.models.actions import described as described_actions
-from mainspring.tools import Tool
+from mainspring.tools import CallContext, Output, Tool
 from mainspring.tools.small import SMALL_TOOLS
 from mainspring.tools.toolbox import Toolbox
 
@@ -29,7 +31,7 @@ console.log(JSON.stringify(texts.map((text) => encode(text).length)));
 
 def main() -> None:
     rows: list[tuple[Profile, Sequence[Tool], int]] = [
-        ("standard", DEFAULT_TOOLS, 2000),
+        ("standard", standard_tools(), 2000),
         ("small", SMALL_TOOLS, 700),
     ]
     for profile, tools, most in rows:
@@ -48,6 +50,16 @@ def main() -> None:
         )
         if profile == "small":
             row(f"{profile}: the same, held to a schema", f"{described + about:,} tokens", target=target)
+
+
+def standard_tools() -> Sequence[Tool]:
+    """What a session has whose user wrote no agents of their own."""
+    ours, _ = find_agents((), Path("/"))
+    return (*DEFAULT_TOOLS, delegate_tool(ours.values(), _nobody, lambda _: "none"))
+
+
+async def _nobody(arguments: DelegateArguments, place: CallContext) -> Output:
+    raise NotImplementedError
 
 
 def _wire(tool: ToolSpec) -> dict[str, object]:

@@ -186,8 +186,6 @@ def test_fetching_a_model_shows_how_far_it_is_and_the_chat_goes_on(tmux: Tmux) -
 
 
 def test_agents_lists_the_children_that_are_at_work(tmux: Tmux) -> None:
-    tmux.machine.home.mkdir()
-    (tmux.machine.home / "config.toml").write_text('[work]\ndelegate = "on"\n')
     parent, waits = "Give it away.", {"name": "shell", "arguments": {"command": "sleep 1000"}}
     given = {"name": "delegate", "arguments": {"task": "red: look"}}
     cases = [

@@ -17,6 +17,7 @@ RUNS_AGENTS = (
     "h11",
 )
 NOT_FOR_A_PLAIN_RUN = (
+    "mainspring.agents.children",
     "mainspring.app.commands",
     "mainspring.app.operations.attempts",
     "mainspring.evidence.checks",
@@ -24,6 +25,7 @@ NOT_FOR_A_PLAIN_RUN = (
     "mainspring.models.wires.anthropic",
     "mainspring.models.wires.gemini",
     "mainspring.models.wires.responses",
+    "mainspring.workspace.worktrees",
     "html",
     "statistics",
     "zipfile",

@@ -4,19 +4,20 @@ from pathlib import Path
 
 import msgspec
 
+from bench.tokens import standard_tools
 from mainspring.app.build import DEFAULT_TOOLS
 from mainspring.context.prompt import context_message, prompt_parts, system_prompt
 from mainspring.models import actions
 from mainspring.tools.small import SMALL_TOOLS
 from mainspring.tools.toolbox import Toolbox
 
-CHARACTERS_PER_TOKEN = 4.1
+CHARACTERS_PER_TOKEN = 4.07
 """As `python -m bench tokens` counts them with a real tokenizer."""
 
 
 def test_the_base_prompt_stays_small():
     parts = prompt_parts(workspace=Path("/home/somebody/projects/something"), mode="auto")
-    tools = msgspec.json.encode(Toolbox(DEFAULT_TOOLS).specs).decode()
+    tools = msgspec.json.encode(Toolbox(standard_tools()).specs).decode()
     whole = system_prompt(parts) + context_message(parts) + tools
     assert len(whole) / CHARACTERS_PER_TOKEN < 2000
 

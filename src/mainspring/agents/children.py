@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from mainspring.agents.delegate import NAME, DelegateArguments
+from mainspring.agents.delegate import NAME, DelegateArguments, isolation_of
 from mainspring.agents.files import GENERAL, Agent
 from mainspring.agents.landing import bring_back
 from mainspring.agents.results import MAX_TEXT, ChildWork, is_open, progress, told, work_of
@@ -35,7 +35,6 @@ from mainspring.events import (
     ChildStarted,
     ChildState,
     Event,
-    Isolation,
     Limits,
     NoteAdded,
     OnChild,
@@ -381,12 +380,3 @@ class ChildRunner:
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
-
-
-def isolation_of(arguments: DelegateArguments, agent: Agent, mode: str) -> Isolation:
-    """A call may ask for less than an agent has, not for more; nor may a parent that only reads."""
-    return (
-        "read-only"
-        if "read-only" in (arguments.isolation, agent.isolation) or mode == "plan"
-        else agent.isolation
-    )

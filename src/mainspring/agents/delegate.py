@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from mainspring.agents.files import Agent
 from mainspring.approvals import Effect
+from mainspring.events import Isolation
 from mainspring.tools import CallContext, Output, Tool
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
@@ -23,7 +24,7 @@ class DelegateArguments(Arguments, frozen=True):
     agent: str = ""
     model: str = ""
     isolation: Literal["", "read-only", "worktree"] = ""
-    background: Annotated[bool, Meta(description="Do not wait; you are told when it has ended")] = False
+    background: Annotated[bool, Meta(description="You are told its end")] = False
     budget: Annotated[float, Meta(gt=0, description="USD at most")] | None = None
 
 
@@ -43,4 +44,13 @@ def delegate_tool(
         effect_of=effect_of,
         goes_on=True,
         run=run,
+    )
+
+
+def isolation_of(arguments: DelegateArguments, agent: Agent, mode: str) -> Isolation:
+    """A call may ask for less than an agent has, not for more; nor may a parent that only reads."""
+    return (
+        "read-only"
+        if "read-only" in (arguments.isolation, agent.isolation) or mode == "plan"
+        else agent.isolation
     )

@@ -15,14 +15,15 @@ from typing import cast, get_args
 import msgspec
 
 from mainspring.events import Effort, Isolation
+from mainspring.patterns import lazy_pattern
 from mainspring.workspace.skills import Broken, frontmatter, read_whole
 from mainspring.workspace.user_commands import markdown_files, without_head
 
 BUILTIN = Path(__file__).parent / "builtin"
 _MAX_BYTES = 64 * 1024
 _MAX_AGENTS = 100
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.IGNORECASE)
-_WORD = re.compile(r"[A-Za-z_][\w.-]*")
+_NAME = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}", re.IGNORECASE)
+_WORD = lazy_pattern(r"[A-Za-z_][\w.-]*")
 
 READERS = ("read", "find", "grep", "plan", "note")
 """Tools that leave everything as it was."""

@@ -1,38 +1,99 @@
-"""The agents of a session that is being opened: what runs them is loaded only where they are offered."""
+"""The agents of a session that is being opened. What runs them is loaded when the first of them is wanted."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mainspring.agents.delegate import DelegateArguments, delegate_tool, isolation_of
+from mainspring.agents.files import GENERAL, find_agents
 from mainspring.app.plugins import usable_folders
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice
+from mainspring.approvals import Effect
 from mainspring.catalog import Sessions
 from mainspring.engines import builtin
 from mainspring.events import Origin, Profile
 from mainspring.sandbox import Sandbox
 from mainspring.session.session import Session
 from mainspring.settings import Config
+from mainspring.tools import CallContext, Output, Tool, ToolFailed
 
 if TYPE_CHECKING:
-    from mainspring.app.delegation import SessionAgents
+    from mainspring.agents.children import ChildRunner
+
+
+class SessionAgents:
+    """Whom a session can give work to."""
+
+    def __init__(self, workspace: Path, config: Config) -> None:
+        self._agents, _ = find_agents(agent_folders(workspace, config), workspace)
+        self._session: Session | None = None
+        self._run: Callable[[], Awaitable[ChildRunner]] | None = None
+
+    def tools(self, window: int | None) -> list[Tool]:
+        del window
+        return [delegate_tool(self._agents.values(), self._delegate, self._effect)]
+
+    def find(self, name: str) -> Tool | None:
+        del name
+        return None
+
+    def _effect(self, arguments: DelegateArguments) -> Effect:
+        agent = self._agents.get(arguments.agent, GENERAL)
+        mode = self._session.state.mode if self._session else ""
+        return "write" if isolation_of(arguments, agent, mode) == "worktree" else "none"
+
+    async def _delegate(self, arguments: DelegateArguments, place: CallContext) -> Output:
+        if self._run is None:
+            raise ToolFailed("Nobody can work for this session now.")
+        runner = await self._run()
+        return await runner.delegate(arguments, place)
+
+    @asynccontextmanager
+    async def beside(
+        self,
+        session: Session,
+        config: Config,
+        store: Sessions,
+        sandbox: Sandbox | str,
+        origin: Origin | None,
+        *,
+        allow_home: bool,
+    ) -> AsyncGenerator[None]:
+        """Runs children while a session is open, from the first one on."""
+        runners: list[ChildRunner] = []
+
+        async def run() -> ChildRunner:
+            if not runners:
+                made: ChildRunner = import_module("mainspring.app.delegation").runner_of(
+                    session, self._agents, config, store, sandbox, origin, allow_home=allow_home
+                )
+                runners.append(made)
+                await running.enter_async_context(made.beside())
+            return runners[0]
+
+        async with AsyncExitStack() as running:
+            self._session, self._run = session, run
+            try:
+                if session.state.children.open:
+                    await run()
+                yield
+            finally:
+                self._run = None
 
 
 def agents_of(
     tools: Sequence[ToolChoice], engine: str, place: Path, profile: Profile, config: Config
 ) -> SessionAgents | None:
     """What gives work to agents, for a session that takes its own turns with the usual tools; None where
-    agents are not offered: for small models, when they are switched off, or, as long as nobody switched them
-    on, when neither the user nor the project has any of their own."""
-    offered = config.settings.work.delegate
-    if tools is not DEFAULT_TOOLS or engine != builtin.NAME or profile == "small" or offered == "off":
+    agents are not offered: for small models, and when they are switched off."""
+    is_off = profile == "small" or config.settings.work.delegate == "off"
+    if tools is not DEFAULT_TOOLS or engine != builtin.NAME or is_off:
         return None
-    if offered != "on" and not any(folder.is_dir() for folder, _ in agent_folders(place, config)):
-        return None
-    return import_module("mainspring.app.delegation").SessionAgents(place, config)
+    return SessionAgents(place, config)
 
 
 def agent_folders(workspace: Path, config: Config) -> Iterator[tuple[Path, bool]]:

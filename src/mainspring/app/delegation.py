@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from mainspring.agents.children import ChildPlace, ChildRunner, isolation_of
-from mainspring.agents.delegate import DelegateArguments, delegate_tool
-from mainspring.agents.files import GENERAL, READERS, Agent
+from mainspring.agents.children import ChildPlace, ChildRunner
+from mainspring.agents.files import READERS, Agent
 from mainspring.app import build
 from mainspring.app.agents_beside import worktrees_folder
 from mainspring.app.models import delegated_model
-from mainspring.app.operations.agents import agent_refusal, list_agents
-from mainspring.approvals import Effect
+from mainspring.app.operations.agents import agent_refusal
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
 from mainspring.errors import UsageError
@@ -25,84 +23,53 @@ from mainspring.sandbox import Sandbox
 from mainspring.session.child import ChildSession
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
-from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.turns.runtime import Runtime
 from mainspring.workspace.skills import Skill
 from mainspring.workspace.worktrees import Worktree
 
 
-class SessionAgents:
-    """Whom a session can give work to."""
+def runner_of(
+    session: Session,
+    agents: Mapping[str, Agent],
+    config: Config,
+    store: Sessions,
+    sandbox: Sandbox | str,
+    origin: Origin | None,
+    *,
+    allow_home: bool,
+) -> ChildRunner:
+    """What runs the children of a session."""
 
-    def __init__(self, workspace: Path, config: Config) -> None:
-        self._agents, _ = list_agents(config, workspace)
-        self._runner: ChildRunner | None = None
-        self._session: Session | None = None
+    def opened(
+        started: ChildStarted, agent: Agent, place: ChildPlace, approver: Approver, *, is_new: bool
+    ) -> AbstractAsyncContextManager[Session]:
+        return open_child(
+            session,
+            started,
+            agent,
+            place,
+            approver,
+            config=config,
+            store=store,
+            sandbox=sandbox if isinstance(sandbox, str) else "",
+            origin=origin,
+            allow_home=allow_home,
+            is_new=is_new,
+        )
 
-    def tools(self, window: int | None) -> list[Tool]:
-        del window
-        return [delegate_tool(self._agents.values(), self._delegate, self._effect)]
+    def refusal(agent: Agent, model: str) -> str:
+        try:
+            _model(model, session, config)
+        except UsageError as error:
+            return f"{error.message} {error.remedy}"
+        return agent_refusal(config, agent)
 
-    def find(self, name: str) -> Tool | None:
-        del name
-        return None
+    def copy_for(child: str) -> Worktree:
+        files = runtime_of(session).workbench.files
+        folder = worktrees_folder(config) / child
+        return Worktree(folder, session.state.workspace, files, config.environment)
 
-    def _effect(self, arguments: DelegateArguments) -> Effect:
-        agent = self._agents.get(arguments.agent, GENERAL)
-        mode = self._session.state.mode if self._session else ""
-        return "write" if isolation_of(arguments, agent, mode) == "worktree" else "none"
-
-    async def _delegate(self, arguments: DelegateArguments, place: CallContext) -> Output:
-        if self._runner is None:
-            raise ToolFailed("Nobody can work for this session now.")
-        return await self._runner.delegate(arguments, place)
-
-    @asynccontextmanager
-    async def beside(
-        self,
-        session: Session,
-        config: Config,
-        store: Sessions,
-        sandbox: Sandbox | str,
-        origin: Origin | None,
-        *,
-        allow_home: bool,
-    ) -> AsyncGenerator[None]:
-        """Runs children while a session is open."""
-
-        def opened(
-            started: ChildStarted, agent: Agent, place: ChildPlace, approver: Approver, *, is_new: bool
-        ) -> AbstractAsyncContextManager[Session]:
-            return open_child(
-                session,
-                started,
-                agent,
-                place,
-                approver,
-                config=config,
-                store=store,
-                sandbox=sandbox if isinstance(sandbox, str) else "",
-                origin=origin,
-                allow_home=allow_home,
-                is_new=is_new,
-            )
-
-        def refusal(agent: Agent, model: str) -> str:
-            try:
-                _model(model, session, config)
-            except UsageError as error:
-                return f"{error.message} {error.remedy}"
-            return agent_refusal(config, agent)
-
-        def copy_for(child: str) -> Worktree:
-            files = runtime_of(session).workbench.files
-            folder = worktrees_folder(config) / child
-            return Worktree(folder, session.state.workspace, files, config.environment)
-
-        self._session = session
-        self._runner = ChildRunner(session, store, self._agents, opened, refusal, copy_for)
-        async with self._runner.beside():
-            yield
+    return ChildRunner(session, store, agents, opened, refusal, copy_for)
 
 
 def open_child(

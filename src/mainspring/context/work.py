@@ -23,9 +23,9 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Run the tests that changed files may affect after each step that changed any, and tell the model when
     their result is another one. Only what may run without asking is run; a run that takes too long is the
     last one of its session. Unset: `affected` for small models, else `off`."""
-    delegate: Literal["auto", "on", "off"] = "auto"
-    """Offer the model the tool `delegate`, which gives work to agents with a context of their own. `auto`:
-    when you or the project have written an agent."""
+    delegate: Literal["on", "off"] = "on"
+    """Offer the model the tool `delegate`, which gives work to agents with a context of their own. Small
+    models never have it."""
     kind_skills: bool = True
     """List mainspring's own short skills for the kind of project (Python, TypeScript, front end, API,
     database, testing, security), told by its files; small models are not shown them."""
@@ -39,4 +39,4 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (self.after_change or ("affected" if profile == "small" else "off")) == "affected"
 
 
-UNASSISTED = WorkSettings(priming="off", after_change="off", kind_skills=False)
+UNASSISTED = WorkSettings(priming="off", after_change="off", delegate="off", kind_skills=False)

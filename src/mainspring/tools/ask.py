@@ -18,7 +18,7 @@ NAME = "ask"
 
 class AskArguments(Arguments, frozen=True):
     question: Annotated[str, Meta(min_length=1)]
-    choices: Annotated[tuple[str, ...], Meta(max_length=9, description="Answers to choose from")] = ()
+    choices: Annotated[tuple[str, ...], Meta(max_length=9)] = ()
 
 
 async def _run(arguments: AskArguments, place: CallContext) -> Output:

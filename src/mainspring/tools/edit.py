@@ -35,7 +35,7 @@ _MIXED_ENDS = (
 class Replacement(Arguments, frozen=True):
     old: Annotated[str, Meta(min_length=1, description="Text as it stands in the file")]
     new: str
-    every: Annotated[bool, Meta(description="Replace all occurrences")] = False
+    every: bool = False
 
 
 class EditArguments(Arguments, frozen=True):

@@ -21,8 +21,8 @@ _MAX_LINES = 400
 class FindArguments(Arguments, frozen=True):
     path: str = "."
     glob: Annotated[str, Meta(description="Without a slash: names at any depth")] = ""
-    depth: Annotated[int, Meta(ge=1, le=20, description="Levels of the tree")] = 3
-    limit: Annotated[int, Meta(ge=1, le=2000, description="Paths at most")] = _MAX_LINES
+    depth: Annotated[int, Meta(ge=1, le=20)] = 3
+    limit: Annotated[int, Meta(ge=1, le=2000)] = _MAX_LINES
 
 
 async def _run(arguments: FindArguments, place: CallContext) -> Output:

@@ -20,7 +20,7 @@ _MAX_LINE = 80
 
 class CitedClaim(Arguments, frozen=True):
     claim: Annotated[str, Meta(min_length=1)]
-    calls: Annotated[tuple[str, ...], Meta(min_length=1, description="Ids of calls that show it")]
+    calls: Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
 class FinishArguments(Arguments, frozen=True):

@@ -38,8 +38,8 @@ class GrepArguments(Arguments, frozen=True):
     path: str = "."
     glob: Annotated[str, Meta(description="As *.py or src/**")] = ""
     ignore_case: bool = False
-    context: Annotated[int, Meta(ge=0, le=10, description="Lines around each match")] = 0
-    limit: Annotated[int, Meta(ge=1, le=2000, description="Matches at most")] = 100
+    context: Annotated[int, Meta(ge=0, le=10)] = 0
+    limit: Annotated[int, Meta(ge=1, le=2000)] = 100
 
 
 class Hit(msgspec.Struct, frozen=True):

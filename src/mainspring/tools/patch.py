@@ -25,7 +25,7 @@ from mainspring.tools.schema import Arguments
 
 
 class PatchArguments(Arguments, frozen=True):
-    patch: Annotated[str, Meta(min_length=1, description="Unified diff with paths relative to the workspace")]
+    patch: Annotated[str, Meta(min_length=1)]
 
 
 class Change(msgspec.Struct, frozen=True):

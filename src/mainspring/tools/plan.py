@@ -19,7 +19,7 @@ class Item(Arguments, frozen=True):
 
 
 class PlanArguments(Arguments, frozen=True):
-    items: Annotated[tuple[Item, ...], Meta(max_length=100, description="The whole list, in order")]
+    items: Annotated[tuple[Item, ...], Meta(max_length=100)]
 
 
 async def _run(arguments: PlanArguments, place: CallContext) -> Output:

@@ -37,7 +37,7 @@ class ProcessArguments(Arguments, frozen=True):
     close: bool = False
     since: Annotated[
         int | None,
-        Meta(description="Byte to read from, below 0 from the end"),
+        Meta(description="Byte offset, below 0 from the end"),
     ] = None
     wait_s: Annotated[float, Meta(ge=0, le=3600, description="First wait so long for its end")] = 0
 

@@ -37,9 +37,9 @@ _IMAGES = (
 
 
 class ReadArguments(Arguments, frozen=True):
-    path: Annotated[str, Meta(description="File or handle")]
+    path: str
     offset: Annotated[int, Meta(ge=1, description="First line, from 1")] = 1
-    limit: Annotated[int, Meta(ge=1, le=5000, description="Lines at most")] = 1000
+    limit: Annotated[int, Meta(ge=1, le=5000)] = 1000
     again: Annotated[bool, Meta(description="Also if unchanged")] = False
 
 

@@ -34,7 +34,9 @@ def spec_of(tool: Tool) -> ToolSpec:
     if tool.parameters is not None:
         return ToolSpec(name=tool.name, description=tool.description, parameters=dict(tool.parameters))
     return ToolSpec(
-        name=tool.name, description=tool.description, parameters=_lean(parameters_of(tool.arguments))
+        name=tool.name,
+        description=tool.description,
+        parameters=_lean(parameters_of(tool.arguments), is_ours=issubclass(tool.arguments, Arguments)),
     )
 
 
@@ -81,23 +83,35 @@ _UNSAID: Mapping[str, tuple[Any, ...]] = {
     "exclusiveMinimum": (0,),
     "minimum": (0, 1),
 }
+_GENEROUS = {"maximum": 1000, "maxLength": 500, "maxItems": 100}
+"""Limits from which on nobody reaches them by chance."""
 
 
-def _lean(node: Any) -> Any:
+def _lean(node: Any, *, is_ours: bool) -> Any:
     """A schema without what a model assumes anyway: every request pays for each word of it. What it does not
-    say is checked all the same when a call is made."""
+    say is checked all the same when a call is made. Ours leave out numbers that a model need not know."""
+    lean = partial(_lean, is_ours=is_ours)
     if isinstance(node, list):
-        return [_lean(item) for item in node]  # pyright: ignore[reportUnknownVariableType]
+        return [lean(item) for item in node]  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(node, dict):
         return node
     found = cast("dict[str, Any]", node)
     if len(given := [kind for kind in found.get("anyOf", ()) if kind != {"type": "null"}]) == 1:
         found = {**{key: value for key, value in found.items() if key != "anyOf"}, **given[0]}
+    if is_ours and "" in found.get("enum", ()):
+        found["enum"] = [each for each in found["enum"] if each]
     return {
-        key: {name: _lean(field) for name, field in value.items()} if key == "properties" else _lean(value)
+        key: {name: lean(field) for name, field in value.items()} if key == "properties" else lean(value)
         for key, value in found.items()
         if not any(value is unsaid or value == unsaid for unsaid in _UNSAID.get(key, ()))
+        and not (is_ours and _is_spared(key, value))
     }
+
+
+def _is_spared(key: str, value: Any) -> bool:
+    if key == "default":
+        return value == "." or isinstance(value, int | float)
+    return key in _GENEROUS and value >= _GENEROUS[key]
 
 
 def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | dict[str, Any] | str:

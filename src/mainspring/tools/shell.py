@@ -32,12 +32,12 @@ class ShellArguments(Arguments, frozen=True):
     command: Annotated[str, Meta(min_length=1)]
     timeout_s: Annotated[
         float | None,
-        Meta(description="Time limit; 120 by default, none in the background"),
+        Meta(description="120 by default, none in the background"),
     ] = None
     background: Annotated[bool, Meta(description="Return a handle at once")] = False
     terminal: Annotated[bool, Meta(description="With a terminal, in the background")] = False
     stay: Annotated[bool, Meta(description="May outlive this session")] = False
-    service: Annotated[bool, Meta(description="A server for yourself: nobody awaits its end")] = False
+    service: Annotated[bool, Meta(description="A server: nobody awaits its end")] = False
 
 
 async def _run(arguments: ShellArguments, place: CallContext) -> Output:

@@ -41,7 +41,7 @@ _CAUSES = {
 
 
 class WaitArguments(Arguments, frozen=True):
-    processes: Annotated[tuple[str, ...], Meta(description="Handles, as p1")] = ()
+    processes: Annotated[tuple[str, ...], Meta(description="As p1")] = ()
     pids: tuple[int, ...] = ()
     seconds: Annotated[float, Meta(ge=0)] | None = None
     until: Annotated[str, Meta(description="ISO time")] = ""
@@ -51,7 +51,7 @@ class WaitArguments(Arguments, frozen=True):
     slurm_jobs: tuple[str, ...] = ()
     command: Annotated[str, Meta(description="Run every every_s until exit 0")] = ""
     every_s: Annotated[float, Meta(ge=5)] = 30.0
-    session: Annotated[str, Meta(description="Its id")] = ""
+    session: str = ""
     callback_file: Annotated[str, Meta(description="Gets a URL that wakes you")] = ""
     all: bool = False
     max_seconds: Annotated[float, Meta(gt=0)] | None = None
