@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,18 +11,6 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.sync_api import Browser, Route
 
-from mainspring.app.records import compose_session
-from mainspring.events import (
-    AssistantSaid,
-    CallAsked,
-    CallEnded,
-    Event,
-    SessionStarted,
-    Text,
-    TurnEnded,
-    UserSaid,
-)
-from mainspring.settings import load_config
 from tests.cli.conftest import Machine
 from tests.serve.browsers import DESKTOP, PHONE, Visitor, begin, browser, call
 from tests.serve.conftest import Served
@@ -35,7 +21,6 @@ AXE = Path(__file__).parents[2] / "requirements/node/node_modules/axe-core/axe.m
 TRAIN = "n=$(cat model 2>/dev/null || echo 0); n=$((n + 1)); echo $n > model\n"
 TRAIN += "printf 'step,loss\\n1,2\\n' > curve.csv; test $n -lt 2 || echo '<promise>DONE</promise>'\n"
 MEASURE = 'n=$(cat model); for d in 0 1 2; do echo "METRIC loss=0.$((90 - 20 * n + d))"; done\n'
-EVENTS = 10_000
 RUN_AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
   .map(each => [each.id, each.nodes.slice(0, 3).map(node => node.html.slice(0, 160) + ' ' + node.failureSummary)])"""
 
@@ -51,13 +36,12 @@ BROKEN = """() => [...document.querySelectorAll('.choice button, .actions button
 
 
 class House(NamedTuple):
-    """A server with a session that changed files and keeps outputs, a goal, one that asks, and a long one."""
+    """A server with a session that changed files and keeps outputs, a goal, and one that asks."""
 
     served: Served
     work: str
     goal: str
     asking: str
-    long: str
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +52,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     goal = ("exploop", "Bring the loss down", "--engine", "exec:sh train.sh", "--target", "loss<0.6")
     done = machine.run(*goal, "--evaluate", "sh measure.sh", "--frozen", "measure.sh", "--mode", "auto")
     assert done.returncode == 0, done.stderr
-    with ThreadPoolExecutor(1) as thread:
-        config = load_config(machine.environment())
-        long = thread.submit(lambda: asyncio.run(compose_session(long_session, config))).result()
     served = Served(machine)
     goal_id = next(row["id"] for row in served.get("/sessions") if row["goal"])
     plan = {"items": [{"text": "look", "progress": "done"}, {"text": "write", "progress": "doing"}]}
@@ -92,28 +73,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     served.post(f"/sessions/{work}/kept", {"path": "paper.pdf"})
     asking = begin(served, call("touch a"), {"text": "done"}, mode="ask", text="one")
     served.until(asking, "TurnEnded")
-    yield House(served, work, goal_id, asking, long)
+    yield House(served, work, goal_id, asking)
     served.end()
     for server in machine.servers:
         server.__exit__(None, None, None)
-
-
-def long_session(session: str) -> Iterator[tuple[int, Event]]:
-    time_us = 1_700_000_000_000_000
-    yield time_us, SessionStarted(session=session, workspace="/", version="0")
-    yield time_us, UserSaid(text="a long task")
-    for number in range((EVENTS - 4) // 2):
-        asked = CallAsked(
-            call=f"c{number}", name="shell", arguments=json.dumps({"command": f"echo {number}"})
-        )
-        text = Text(text=f"Step **{number}** with `code` and a list:\n\n- one\n- two {'word ' * 20}")
-        yield time_us + number, AssistantSaid(step=number + 1, parts=(text, asked))
-        yield (
-            time_us + number,
-            CallEnded(call=f"c{number}", outcome="ok", output=f"{number}\n" * 5, exit_code=0),
-        )
-    yield time_us, AssistantSaid(step=EVENTS, parts=(Text(text="the last answer"),))
-    yield time_us, TurnEnded(ending="done", turn=1)
 
 
 @pytest.fixture
@@ -216,6 +179,53 @@ def test_going_back_shows_what_would_change_before_it_does(visitor: Visitor, hou
     page.click("button.main")
     page.wait_for_selector("ol.rows")
     assert not (served.machine.workspace / "gone").exists()
+
+
+def test_a_plan_that_comes_late_does_not_push_the_buttons_out_of_sight(
+    browser: Browser, house: House
+) -> None:
+    phone = Visitor(browser, house.served, {"width": 360, "height": 640})
+    page = phone.enter()
+    held: list[Route] = []
+    page.route("**/now", lambda route: held.append(route))  # noqa: PLW0108 - it marks what it is given
+    phone.to(f"s/{house.work}")
+    page.wait_for_selector(".part.end")
+    assert not page.query_selector(".plan")
+    for each in held:
+        each.continue_()
+    page.wait_for_selector(".plan")
+    page.wait_for_function(
+        "() => document.querySelector('.compose .main').getBoundingClientRect().bottom"
+        " <= document.querySelector('.main-nav').getBoundingClientRect().top"
+    )
+    assert phone.problems == []
+    phone.context.close()
+
+
+BAR = """() => { const box = each => { const {left, right, top, bottom} = each.getBoundingClientRect(); return {left, right, top, bottom}; };
+  const bar = document.querySelector('.actions.sticky'), last = document.querySelector('.back .diff:last-of-type');
+  return {bar: box(bar), nav: box(document.querySelector('.main-nav')), last: box(last), buttons: [...bar.children].map(each => ({...box(each),
+    isReached: each.contains(document.elementFromPoint(box(each).left + 8, (box(each).top + box(each).bottom) / 2))}))}; }"""
+
+
+def test_the_buttons_of_going_back_are_one_line_above_the_navigation_of_a_phone(
+    browser: Browser, house: House
+) -> None:
+    phone = Visitor(browser, house.served, {"width": 360, "height": 640})
+    page = phone.enter()
+    phone.to(f"s/{house.work}/back/2")
+    page.wait_for_selector(".back .diff")
+    found = page.evaluate(BAR)
+    assert abs(found["bar"]["bottom"] - found["nav"]["top"]) <= 1
+    assert found["bar"]["bottom"] - found["bar"]["top"] <= 64
+    assert (found["bar"]["left"], found["bar"]["right"]) == (0, 360)
+    assert len({each["top"] for each in found["buttons"]}) == 1
+    assert all(each["isReached"] and 0 < each["left"] < each["right"] < 360 for each in found["buttons"])
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    found = page.evaluate(BAR)
+    assert found["last"]["bottom"] <= found["bar"]["top"] <= found["bar"]["bottom"] <= found["nav"]["top"]
+    assert phone.problems == []
+    phone.context.close()
 
 
 def test_going_back_shows_what_would_change_as_it_was_when_it_was_confirmed(
@@ -335,41 +345,3 @@ def test_the_keyboard_reaches_everything(visitor: Visitor, house: House) -> None
     page.locator("nav a:has-text('Cost')").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("h1 >> text=Cost")
-
-
-WATCH = """() => { window.longest = 0; new PerformanceObserver(list => {
-  for (const each of list.getEntries()) window.longest = Math.max(window.longest, each.duration);
-}).observe({type: 'longtask'}); }"""
-LONGEST_MS = 50.0
-PASSES, SCROLLS = 8, 5
-"""What else runs on the machine makes a task long as well, so the best of some passes counts."""
-
-
-def test_ten_thousand_events_scroll_with_few_rows(visitor: Visitor, house: House) -> None:
-    page = visitor.enter()
-    visitor.to(f"s/{house.long}")
-    page.wait_for_selector("text=the last answer")
-    page.evaluate(WATCH)
-    first, longest = visitor.rows()[0], []
-    while len(longest) < PASSES and min(longest, default=LONGEST_MS + 1) > LONGEST_MS:
-        page.evaluate("() => { window.longest = 0; }")
-        for _ in range(SCROLLS):
-            page.mouse.wheel(0, -30000)
-            page.wait_for_function(
-                "first => +document.querySelector('ol.rows > li').id.slice(1) < first", arg=first
-            )
-            rows = visitor.rows()
-            first = rows[0]
-            assert len(rows) <= 300
-            assert rows == list(range(rows[0], rows[0] + len(rows)))
-        longest.append(page.evaluate("window.longest"))
-    assert min(longest) <= LONGEST_MS, longest
-    for _ in range(10):
-        page.mouse.wheel(0, -30000)
-        page.wait_for_function(
-            "first => +document.querySelector('ol.rows > li').id.slice(1) < first", arg=first
-        )
-        first = visitor.rows()[0]
-    page.click("text=Newest")
-    page.wait_for_selector("text=the last answer")
-    assert len(visitor.rows()) <= 300

@@ -144,7 +144,6 @@ export function Transcript({ session, children }) {
   const top = useRef(/** @type {any} */ (null));
   const bottom = useRef(/** @type {any} */ (null));
   const end = useRef(/** @type {any} */ (null));
-  const all = useRef(/** @type {any} */ (null));
   const isAtEnd = useRef(true);
   const keep = useAnchor();
   last.current = Math.max(last.current, state.last);
@@ -172,9 +171,9 @@ export function Transcript({ session, children }) {
   isAtEnd.current = state.isAtEnd;
   const toEnd = () => { if (isNear.current && isAtEnd.current && end.current) end.current.scrollIntoView({ block: 'end' }); };
   useLayoutEffect(toEnd, [state.rows, state.draft, children]);
-  useEffect(() => { // what stands below the rows grows by itself: a question, a wait
+  useEffect(() => { // what stands around the rows grows by itself: a plan, a question, a wait
     const watch = new ResizeObserver(toEnd);
-    watch.observe(all.current);
+    watch.observe(document.body);
     return () => watch.disconnect();
   }, []);
   /** @param {() => Promise<object>} find */
@@ -208,7 +207,7 @@ export function Transcript({ session, children }) {
   });
   useNear(top, earlier, state.rows);
   useNear(bottom, later, state.rows);
-  return html`<section ref=${all}>
+  return html`<section>
     ${!isOpen && html`<p class="problem" role="status">${texts.offline}</p>`}
     <${Problem} error=${error} />
     ${state.first > 1 && state.rows.length > 0 && html`<button class="small" ref=${top} onClick=${earlier}>${texts.earlier}</button>`}
