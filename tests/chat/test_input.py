@@ -12,6 +12,8 @@ import pytest
 from mainspring.chat.completion import best_fits
 from mainspring.chat.line import Chips
 from tests.chat.conftest import FREE, Tmux, chat_process
+from tests.hooks.test_cli import trust
+from tests.hooks.test_cli import write as write_hooks
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -108,6 +110,68 @@ def test_a_steer_outlives_its_chat(tmux: Tmux) -> None:
     tmux.type("/continue", "Enter")
     tmux.until("■ done")
     assert tmux.machine.seen[-1].body.count(b"do not lose this") == 1
+
+
+def test_what_is_queued_outlives_a_chat_that_is_killed_and_comes_in_its_order(tmux: Tmux) -> None:
+    model = tmux.machine.serve(WAITS, {"text": "Done."}, {"text": "Tested."}, {"text": "Released."})
+    tmux.open("chat", "--model", model, *FREE)
+    tmux.type("wait", "Enter")
+    tmux.until("shell until test")
+    for number, text in enumerate(("run the tests", "!echo shelled", "release it", "never mind"), 1):
+        tmux.type(text)
+        tmux.keys("M-Enter")
+        tmux.until(f"{number} queued")
+    session = tmux.machine.only_session()["id"]
+    os.kill(chat_process(session), signal.SIGKILL)
+    tmux.until("Killed")
+    tmux.type("reset", "Enter")
+    (tmux.machine.workspace / "go").touch()
+    tmux.open("chat", "--resume", session)
+    tmux.until("4 queued")
+    tmux.type("/queue drop 4", "Enter")
+    tmux.until(lambda _: "3 queued" in tmux.screen())
+    tmux.type("/continue", "Enter")
+    seen = tmux.until("Released.")
+    order = ["Done.", "› run the tests", "Tested.", "shelled", "› release it", "Released."]
+    places = [seen.rindex(each) for each in order]
+    assert places == sorted(places)
+    assert not [each for each in tmux.machine.events(session) if "never mind" in str(each["body"])]
+    said = [e["body"]["text"] for e in tmux.machine.events(session) if e["kind"] == "UserSaid"]
+    assert said == ["wait", "run the tests", "release it"]
+
+
+def test_what_is_queued_waits_when_the_turn_is_stopped(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve(WAITS, {"text": "Other."}, {"text": "Next."}), *FREE)
+    tmux.type("wait", "Enter")
+    tmux.until("shell until test")
+    tmux.type("and then this")
+    tmux.keys("M-Enter")
+    tmux.until("⋯ queued: and then this")
+    tmux.keys("Escape")
+    tmux.until("■ interrupted")
+    tmux.type("rather that", "Enter")
+    seen = tmux.until("Next.")
+    assert seen.rindex("Other.") < seen.rindex("› and then this") < seen.rindex("Next.")
+
+
+def test_a_message_that_waits_and_is_refused_by_a_hook_is_said_to_be(tmux: Tmux) -> None:
+    refusing = "grep -q forbidden && { echo not here >&2; exit 2; }; exit 0"
+    write_hooks(tmux.machine, UserPromptSubmit=("", refusing))
+    trust(tmux.machine)
+    tmux.open("chat", "--model", tmux.machine.serve(WAITS, {"text": "Done."}), *FREE)
+    tmux.type("wait", "Enter")
+    tmux.until("shell until test")
+    tmux.type("forbidden later")
+    tmux.keys("M-Enter")
+    tmux.until("⋯ queued: forbidden later")
+    tmux.type("forbidden now", "Enter")
+    tmux.until("⋯ steering: forbidden now")
+    (tmux.machine.workspace / "go").touch()
+    seen = tmux.until(lambda seen: seen.count("It was not said") == 2)
+    assert "\n  forbidden now" in seen
+    assert "\n  forbidden later" in seen
+    tmux.until(lambda _: "⋯" not in tmux.screen())
+    assert all(b"forbidden" not in asked.body for asked in tmux.machine.seen)
 
 
 def test_ctrl_j_makes_a_line_and_history_brings_it_back_in_the_next_chat(tmux: Tmux) -> None:

@@ -154,6 +154,49 @@ def test_what_is_said_to_a_goal_between_two_turns_waits_for_the_next_one(tmp_pat
     assert order == [UserSaid, TurnStarted, UserSaid]
 
 
+def test_each_line_of_a_chat_gets_a_turn_of_its_own_behind_what_only_a_chat_can_do(tmp_path: Path) -> None:
+    stage, inbox = Stage(tmp_path, says("One."), says("Two."), says("Three.")), Inbox(tmp_path)
+
+    def leave(text: str, *, needs_chat: bool = False) -> Path:
+        return inbox.leave(SayCommand(text, is_queued=True, is_line=True, needs_chat=needs_chat), BEA)
+
+    async def told() -> None:
+        async with stage.opened(inbox=inbox) as session:
+            leave("two"), leave("three")
+            held = leave("/compact", needs_chat=True)
+            last = leave("four")
+            await session.say("one")
+            while len(stage.events(TurnEnded)) < 3:
+                await asyncio.sleep(0)
+            await carry_out(session, runtime_of(session))
+            assert is_pending(held)
+            assert is_pending(last)
+
+    asyncio.run(told())
+    order = [type(item.event) for item in stage.journal() if isinstance(item.event, UserSaid | TurnEnded)]
+    assert order == [UserSaid, TurnEnded] * 3
+
+
+def test_a_line_of_a_chat_waits_while_the_last_turn_is_not_done(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, calls(call("publish", {"what": "x"})), says("Done."))
+    inbox = Inbox(tmp_path)
+
+    async def told() -> None:
+        async with stage.opened(inbox=inbox) as session:
+            await session.say("go")
+            await wait_for(session, ApprovalAsked)
+            line = inbox.leave(SayCommand("more", is_queued=True, is_line=True), BEA)
+            await session.stop()
+            await carry_out(session, runtime_of(session))
+            assert is_pending(line)
+        async with stage.opened(inbox=inbox) as session:
+            await carry_out(session, runtime_of(session))
+            assert is_pending(line)
+
+    asyncio.run(told())
+    assert [said.text for said in stage.events(UserSaid)] == ["go"]
+
+
 def test_a_session_that_sleeps_looks_at_its_inbox_once_a_second_at_most() -> None:
     state = State()
     assert look_again_s(state) >= 1

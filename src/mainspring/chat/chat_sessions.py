@@ -21,8 +21,8 @@ from mainspring.chat.commands import COMMANDS
 from mainspring.chat.input_worker import run_entered
 from mainspring.chat.loop import OPENING, RENDERER, ChatLoop
 from mainspring.chat.seat import ChatOptions
-from mainspring.chat.steers import Steers
 from mainspring.chat.user_commands import user_command_help
+from mainspring.chat.waiting import ChatWaiting
 from mainspring.chat.watched_chat import WatchedChat
 from mainspring.errors import JournalOwned, MainspringError
 from mainspring.events import Limits
@@ -136,14 +136,14 @@ class ChatSessions:
     async def _attend(self, session: Session, options: ChatOptions) -> None:
         """Serves one session until another one is wanted."""
         chat = self._chat
-        steers = Steers(chat.config, session)
-        chat.attend(session, lambda: session_status(session), session.stop_soon, steers)
+        waiting = ChatWaiting(chat.config, session)
+        chat.attend(session, lambda: session_status(session), session.stop_soon, waiting)
         palette, columns = chat.surface.palette, chat.surface.columns
         facts = (__version__, session.state.workspace, session_status(session), palette)
         chat.surface.write(head_block(*facts, columns=columns, has_keys=not chat.surface.takes_lines))
         await self._show_past(session)
         async with asyncio.TaskGroup() as group:
-            work = (self._watch(session), run_entered(chat, session), self._prepare(session))
+            work = (self._watch(session), run_entered(chat, session, waiting), self._prepare(session))
             tasks = [group.create_task(each) for each in work]
             for text in filter(None, (options.text, self._unsaid)):
                 chat.entered.put_nowait(text)

@@ -12,7 +12,7 @@ from pathlib import Path
 from mainspring.app.operations.attachments import Attached, attached, attachment, keep
 from mainspring.app.operations.mcp_offers import with_resources
 from mainspring.chat.desk import Desk, SlashCommand
-from mainspring.chat.line import Chips
+from mainspring.chat.line import FILE_SUFFIXES, Chips
 from mainspring.chat.look_commands import LOOK_COMMANDS, remember_line
 from mainspring.chat.palette import LEGEND
 from mainspring.chat.session_commands import SESSION_COMMANDS
@@ -23,7 +23,6 @@ from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
 
 _IMAGE = re.compile(r"""@?(?:"([^"\n]+)"|'([^'\n]+)'|((?:\\.|[^\s\\])+))""")
-_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
 _KEYS = (
     ("Enter", "send; while a turn runs, the message enters it between two steps"),
     ("Alt-Enter", "queue the message for after the turn"),
@@ -75,7 +74,7 @@ def _named(line: str) -> list[Attached]:
     for found in _IMAGE.finditer(line):
         name = found[1] or found[2] or re.sub(r"\\(.)", r"\1", found[3])
         path = Path(name).expanduser()
-        if name.lower().endswith(_IMAGE_SUFFIXES) and path.is_file():
+        if name.lower().endswith(FILE_SUFFIXES) and path.is_file():
             files.append(attached(path))
     return files
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -13,9 +12,9 @@ from mainspring.chat.line import Chips
 from mainspring.chat.palette import Theme
 from mainspring.chat.questions import OpenQuestions
 from mainspring.chat.seat import ChatOptions, Seat
-from mainspring.chat.steers import Steers
 from mainspring.chat.surface import Surface
 from mainspring.chat.view import View
+from mainspring.chat.waiting import ChatWaiting
 from mainspring.errors import MainspringError, UsageError
 from mainspring.session.session import Session
 from mainspring.settings import Config
@@ -26,8 +25,7 @@ class ChatPart(Protocol):
 
     questions: OpenQuestions
     view: View
-    queued: deque[str]
-    steers: Steers | None
+    waiting: ChatWaiting | None
     chips: Chips
 
     def quit(self) -> None: ...
@@ -72,8 +70,9 @@ class Desk(msgspec.Struct, frozen=True):
     async def say(self, text: str) -> None:
         """Says something: to a running turn when its step is over, and until then it can be taken back. A
         message while a question is open is said at once, since it withdraws that."""
-        steers, chat = self.chat.steers, self.chat
-        if steers and not (self.surface.takes_lines or chat.questions.waiting) and await steers.leave(text):
+        chat, waiting = self.chat, self.chat.waiting
+        can_wait = waiting and not (self.surface.takes_lines or chat.questions.waiting)
+        if waiting and can_wait and await waiting.steers.leave(text):
             self.surface.refresh()
         else:
             await self.session.say(text)

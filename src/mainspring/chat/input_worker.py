@@ -8,19 +8,26 @@ from mainspring.app.operations.watched import WatchedSession
 from mainspring.chat.commands import run_line
 from mainspring.chat.desk import Desk
 from mainspring.chat.loop import ChatLoop
+from mainspring.chat.waiting import ChatWaiting
 from mainspring.errors import MainspringError
 from mainspring.session.session import Session
 
 
-async def run_entered(chat: ChatLoop, session: Session | WatchedSession) -> None:
+async def run_entered(chat: ChatLoop, session: Session | WatchedSession, waiting: ChatWaiting) -> None:
     """For as long as the session is in the chat."""
+
+    def is_free() -> bool:
+        return chat.doing is None and not chat.entered.qsize()
+
     desk = Desk(chat.config, session, chat.surface, chat.seat, chat)
     async with asyncio.TaskGroup() as group:
+        group.create_task(waiting.attend(is_free, chat.entered.put_nowait, chat.say_error))
         while True:
             line = await chat.entered.get()
             chat.doing = group.create_task(_do(desk, line))
             await asyncio.wait((chat.doing,))
             chat.doing = None
+            waiting.queue.end_line()
             chat.surface.refresh()
 
 

@@ -22,6 +22,10 @@ _CLIPBOARDS = (
     ("xclip", "-selection", "clipboard", "-target", "image/png", "-out"),
     ("pngpaste", "-"),
 )
+FILE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
+"""Files that are attached to a message that names them."""
+_MARKS = ("/", "!", "#")
+_MENTION = re.compile(r"@[\w.-]+:")
 _COPIERS = (("wl-copy",), ("xclip", "-selection", "clipboard"), ("pbcopy",))
 _TIMEOUT_S = 5.0
 
@@ -78,6 +82,12 @@ class Chips:
         """The images whose chips stand in a line, each with a name."""
         numbers = [int(found[1]) for found in _CHIP.finditer(line)]
         return [(f"image-{each}.png", self._images[each]) for each in numbers if each in self._images]
+
+
+def is_more_than_words(line: str) -> bool:
+    """Whether a line may be a command, or name what is sent with it."""
+    names_file = any(suffix in line.lower() for suffix in FILE_SUFFIXES)
+    return line.startswith(_MARKS) or names_file or _MENTION.search(line) is not None
 
 
 def make_buffer(completer: Completer, history: History) -> Buffer:

@@ -11,10 +11,11 @@ from mainspring.app.build import skills_of
 from mainspring.app.operations.memory import remember
 from mainspring.chat.blocks import event_block
 from mainspring.chat.cli_output import cli_output
-from mainspring.chat.desk import ChatPart, Desk, SlashCommand
+from mainspring.chat.desk import Desk, SlashCommand
 from mainspring.chat.line import copy_with_program
 from mainspring.chat.palette import Theme
 from mainspring.chat.view import Reasoning
+from mainspring.chat.waiting import ChatWaiting
 from mainspring.chat.width import wrapped
 from mainspring.cli.ask import question_text
 from mainspring.errors import UsageError
@@ -167,34 +168,31 @@ async def _copy(desk: Desk, _: str) -> None:
 
 async def _queue(desk: Desk, words: str) -> None:
     """A number takes one back into the line; `drop` and `clear` remove. What steers the turn comes first."""
-    chat = desk.chat
+    if (waiting := desk.chat.waiting) is None:
+        raise UsageError("No session is open.")
     if words and words != "clear":
         number = words.removeprefix("drop ").strip()
-        text = _taken_back(chat, int(number) - 1 if number.isdecimal() else -1)
+        text = _taken_back(waiting, int(number) - 1 if number.isdecimal() else -1)
         if number == words:
-            desk.surface.set_input(text)
+            desk.surface.set_input(desk.chat.chips.paste(text))
         desk.surface.refresh()
         return
     if words:
-        chat.queued.clear()
-        if chat.steers:
-            chat.steers.take_all_back()
-    steering = [f"{each}  (enters between two steps)" for each in chat.steers.texts] if chat.steers else []
-    lines = [f"  {number}  {plain(each)}" for number, each in enumerate([*steering, *chat.queued], 1)]
+        for each in (waiting.steers, waiting.queue):
+            each.take_all_back()
+    steering = [f"{each}  (enters between two steps)" for each in waiting.steers.texts]
+    lines = [f"  {number}  {plain(each)}" for number, each in enumerate([*steering, *waiting.queue.texts], 1)]
     desk.write("\n".join(lines) or "Nothing waits. Alt-Enter queues a message for after the turn.")
 
 
-def _taken_back(chat: ChatPart, at: int) -> str:
-    steers = chat.steers
-    first_queued = len(steers.texts) if steers else 0
-    if not 0 <= at < first_queued + len(chat.queued):
+def _taken_back(waiting: ChatWaiting, at: int) -> str:
+    first_queued = len(waiting.steers.texts)
+    if not 0 <= at < first_queued + len(waiting.queue.texts):
         raise UsageError("No such message waits.", remedy="/queue lists those that do, with numbers.")
-    if steers and at < first_queued:
-        if (text := steers.take_back(at)) is None:
-            raise UsageError("The model has it already.", remedy="Say what shall be otherwise.")
-        return text
-    text = chat.queued[at - first_queued]
-    del chat.queued[at - first_queued]
+    is_steer = at < first_queued
+    text = waiting.steers.take_back(at) if is_steer else waiting.queue.take_back(at - first_queued)
+    if text is None:
+        raise UsageError("The model has it already.", remedy="Say what shall be otherwise.")
     return text
 
 

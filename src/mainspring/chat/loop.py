@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -27,14 +26,14 @@ from mainspring.chat.view import LIVE_LINES, WIDE, View
 from mainspring.chat.width import cut_to_width, wrapped
 from mainspring.cli.ask import question_text
 from mainspring.errors import MainspringError, UsageError
-from mainspring.events import ApprovalAsked, FilesChanged, Recorded, TurnEnded, UserSaid
+from mainspring.events import ApprovalAsked, FilesChanged, Recorded, UserSaid
 from mainspring.secrets.screen import plain, plain_name
 from mainspring.settings import Config
 
 if TYPE_CHECKING:
     from mainspring.app.operations.status import SessionStatus
     from mainspring.app.operations.watched import WatchedSession
-    from mainspring.chat.steers import Steers
+    from mainspring.chat.waiting import ChatWaiting
     from mainspring.session.session import Session
 
 _LOOK_S = 0.05
@@ -67,8 +66,7 @@ class ChatLoop:
         self.chips = Chips()
         self.files: tuple[str, ...] = ()
         self.doing: asyncio.Task[None] | None = None
-        self.queued: deque[str] = deque()
-        self.steers: Steers | None = None
+        self.waiting: ChatWaiting | None = None
         self.questions = OpenQuestions(self._on_asked, self._on_questions)
         self._is_answering = False
         self.entered: asyncio.Queue[str] = asyncio.Queue()
@@ -89,28 +87,26 @@ class ChatLoop:
         session: Session | WatchedSession,
         status: Callable[[], SessionStatus],
         stop_turn: Callable[[], object],
-        steers: Steers,
+        waiting: ChatWaiting,
     ) -> None:
         """A session is in the chat from here on."""
         reasoning, self.view = self.view.reasoning, self.new_view()
         self.view.reasoning = reasoning
         self.session, self.status, self._stop_turn = session, status, stop_turn
-        self.steers = steers
+        self.waiting = waiting
 
     def leave(self) -> None:
         """No session is in the chat."""
-        self.session = self.status = self._stop_turn = self.steers = None
+        self.session = self.status = self._stop_turn = self.waiting = None
 
     async def show(self, session: Session | WatchedSession, recorded: Recorded) -> None:
         """Shows what happened."""
         event = recorded.event
-        if isinstance(event, UserSaid) and self.steers:
-            self.steers.on_said(event)
+        if isinstance(event, UserSaid) and self.waiting:
+            self.waiting.on_said(event)
         diffs = await diffs_of(session.journal, event) if isinstance(event, FilesChanged) else ()
         for text in self.view.take(recorded, now_s=time.monotonic(), diffs=diffs):
             self.surface.write(text)
-        if isinstance(event, TurnEnded) and event.ending == "done" and self.queued:
-            self.entered.put_nowait(self.queued.popleft())
         self.surface.refresh()
 
     # What the surface tells.
@@ -123,8 +119,8 @@ class ChatLoop:
             self.surface.refresh()
         elif self._takes_answer(text):
             self._answer(text)
-        elif is_queued and self.is_running:
-            self.queued.append(text)
+        elif is_queued and self.is_running and self.waiting:
+            self.waiting.queue.add(text, self.chips)
             self.surface.refresh()
         else:
             self.entered.put_nowait(text)
@@ -148,7 +144,7 @@ class ChatLoop:
         if self._stop_turn is None or not self.is_running:
             return False
         self._stop_turn()
-        if self.steers and (text := self.steers.take_all_back()):
+        if self.waiting and (text := self.waiting.steers.take_all_back()):
             self.surface.give_back(text)
         return True
 
@@ -164,9 +160,10 @@ class ChatLoop:
         self.entered.put_nowait("/rewind")
 
     def take_queued(self) -> str | None:
-        if self.queued:
-            return self.queued.pop()
-        return self.steers.take_back() if self.steers and self.steers.texts else None
+        for each in (self.waiting.queue, self.waiting.steers) if self.waiting else ():
+            if each.texts and (text := each.take_back()) is not None:
+                return self.chips.paste(text)
+        return None
 
     def recolour(self, theme: Theme) -> None:
         self.surface.palette = self.view.palette = replace(self.surface.palette, theme=theme)
@@ -174,7 +171,11 @@ class ChatLoop:
 
     async def settle(self) -> None:
         while self.seat.options is not None and (
-            self.session is None or self.entered.qsize() or self.doing or self.queued or self.is_running
+            self.session is None
+            or self.entered.qsize()
+            or self.doing
+            or self.is_running
+            or (self.waiting and self.waiting.queue.is_moving)
         ):
             if self.questions.waiting:
                 self.questions.give_up()
@@ -213,9 +214,9 @@ class ChatLoop:
         if asked := self.questions.lines(self.surface.palette, columns):
             return asked
         lines = self.view.live(columns=columns, now_s=time.monotonic())
-        steers = self.steers.texts if self.steers else ()
+        steers = self.waiting.steers.texts if self.waiting else ()
         waiting = [f"⋯ steering: {plain_name(each)}" for each in steers]
-        waiting += [f"⋯ queued: {plain_name(each)}" for each in self.queued]
+        waiting += [f"⋯ queued: {plain_name(each)}" for each in self._queued]
         if len(waiting) > _SHOWN_WAITING:
             left = len(waiting) - _SHOWN_WAITING + 1
             waiting[_SHOWN_WAITING - 1 :] = [f"⋯ and {left} more: /queue"]
@@ -229,7 +230,11 @@ class ChatLoop:
         palette, now_us = self.surface.palette, time.time_ns() // 1000
         if self.status is None:
             return palette.paint(f" {self.without_status}"[:columns], "dim")
-        return bar_line(self.status(), palette, columns=columns, now_us=now_us, queued=len(self.queued))
+        return bar_line(self.status(), palette, columns=columns, now_us=now_us, queued=len(self._queued))
+
+    @property
+    def _queued(self) -> Sequence[str]:
+        return self.waiting.queue.texts if self.waiting else ()
 
     async def _show(self) -> None:
         await self.surface.run()

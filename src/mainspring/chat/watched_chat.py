@@ -13,7 +13,7 @@ from mainspring.app.operations.watched import WatchedSession
 from mainspring.chat.blocks import head_block
 from mainspring.chat.input_worker import run_entered
 from mainspring.chat.loop import ChatLoop
-from mainspring.chat.steers import Steers
+from mainspring.chat.waiting import ChatWaiting
 from mainspring.errors import MainspringError
 from mainspring.events import ApprovalAsked, Recorded
 
@@ -31,18 +31,15 @@ class WatchedChat:
         """Until the process is gone, or the person wants another session; `text` is said first."""
         chat, session = self._chat, self._session
         async with self._tasks as group:
-            chat.attend(
-                session,
-                lambda: session.status,
-                lambda: group.create_task(self._do(session.stop())),
-                Steers(chat.config, session),
-            )
+            waiting = ChatWaiting(chat.config, session)
+            stop = lambda: group.create_task(self._do(session.stop()))  # noqa: E731
+            chat.attend(session, lambda: session.status, stop, waiting)
             if text:
                 chat.entered.put_nowait(text)
             left = group.create_task(chat.seat.wait())
             following, working = (
                 group.create_task(self._follow()),
-                group.create_task(run_entered(chat, session)),
+                group.create_task(run_entered(chat, session, waiting)),
             )
             await asyncio.wait((left, following), return_when=asyncio.FIRST_COMPLETED)
             if following.done() and not left.done():

@@ -36,6 +36,10 @@ class SayCommand(msgspec.Struct, frozen=True, tag="say"):
     text: str
     is_queued: bool = False
     is_steer: bool = False
+    is_line: bool = False
+    """Queued in a chat, which shows it: it waits for a turn that is done, and lines keep their order."""
+    needs_chat: bool = False
+    """A line that only a chat can do: a command, or a message with files."""
 
 
 class NoteCommand(msgspec.Struct, frozen=True, tag="note"):
@@ -113,12 +117,8 @@ class Inbox:
 
     def take(self, left: LeftCommand) -> LeftCommand | None:
         """Takes a command, to act on it: nobody can withdraw it from here on; None when somebody has."""
-        taken = left.path.with_suffix(_TAKEN)
-        try:
-            left.path.rename(taken)
-        except FileNotFoundError:
-            return None
-        return msgspec.structs.replace(left, path=taken)
+        taken = begin(left.path)
+        return msgspec.structs.replace(left, path=taken) if taken else None
 
     def done(self, left: LeftCommand) -> None:
         """What the command asks for is in the journal."""
@@ -162,6 +162,16 @@ class Inbox:
 def _refuse(path: Path, why: str) -> None:
     write_private(path.with_suffix(_REFUSED), why.encode())
     path.unlink(missing_ok=True)
+
+
+def begin(path: Path) -> Path | None:
+    """Begins to act on a command, and gives its file from here on; None when it was withdrawn."""
+    taken = path.with_suffix(_TAKEN)
+    try:
+        path.rename(taken)
+    except FileNotFoundError:
+        return None
+    return taken
 
 
 def withdraw(path: Path) -> bool:

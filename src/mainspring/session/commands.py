@@ -49,14 +49,22 @@ def look_again_s(state: State) -> float:
     return _LOOK_S if state.is_turn_open and not state.waits.open else _IDLE_LOOK_S
 
 
+def is_done(state: State) -> bool:
+    """Whether the last turn is done and nothing was said since: the next line of a chat's queue may come."""
+    ended = state.last_ending
+    return not state.is_turn_wanted and ended is not None and ended.ending == "done"
+
+
 async def carry_out(session: Commanded, runtime: Runtime) -> None:
     """Does what waits in the inbox."""
     if (inbox := runtime.approvals.inbox) is None:
         return
+    is_held = False
     for left in inbox.waiting(*_TAKEN):
         if _is_early(left, runtime):
             return
-        if _is_patient(left, runtime):
+        if _is_patient(left, runtime) or (is_held and _is_line(left)):
+            is_held = is_held or _is_line(left)
             continue
         runtime.approvals.questions.look(before=left)
         if (taken := inbox.take(left)) is None:
@@ -79,7 +87,11 @@ async def catch_up(runtime: Runtime, *, is_closing: bool = False) -> None:
     for left in inbox.waiting(*_TAKEN):
         if (is_closing and not left.is_taken) or _is_early(left, runtime):
             return
-        if _is_patient(left, runtime) or (taken := inbox.take(left)) is None:
+        if _was_begun_by_chat(left) and not is_closing:
+            inbox.done(left)  # how far it came is unknown, so that it is not done again
+            continue
+        is_later = (_is_line(left) and not left.is_taken) or _is_patient(left, runtime)
+        if is_later or (taken := inbox.take(left)) is None:
             continue
         event = await _event(left, runtime)
         if event is None:
@@ -106,9 +118,21 @@ def _is_patient(left: LeftCommand, runtime: Runtime) -> bool:
     """Whether it is to be said when the turn or its step is over, and that is not yet; what follows it may
     come first. A turn that waits has no step that would end soon."""
     command, state = left.command, runtime.state
-    if not isinstance(command, SayCommand) or left.is_taken or not state.is_turn_open:
+    if not isinstance(command, SayCommand) or command.needs_chat or left.is_taken:
+        return isinstance(command, SayCommand) and command.needs_chat
+    if command.is_line:
+        return not state.has_goal and not is_done(state)
+    if not state.is_turn_open:
         return False
     return command.is_queued or (command.is_steer and not state.waits.open)
+
+
+def _was_begun_by_chat(left: LeftCommand) -> bool:
+    return left.is_taken and isinstance(left.command, SayCommand) and left.command.needs_chat
+
+
+def _is_line(left: LeftCommand) -> bool:
+    return isinstance(left.command, SayCommand) and left.command.is_line
 
 
 async def _do(left: LeftCommand, session: Commanded, runtime: Runtime) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mainspring.disk.inbox import SayCommand
+from mainspring.errors import PromptRefused
 from mainspring.events import UserSaid
 from mainspring.tools.text import whole_characters
 from mainspring.turns.runtime import Runtime
@@ -18,5 +19,9 @@ async def take_steers(runtime: Runtime) -> None:
             continue
         if taken := inbox.take(left):
             said = UserSaid(text=whole_characters(command.text), origin=left.origin, command=left.id)
-            await runtime.record(said)
-            inbox.done(taken)
+            try:
+                await runtime.record(*await runtime.vet(said), said)
+            except PromptRefused as error:
+                inbox.refuse(taken, error.message.removesuffix("."))
+            else:
+                inbox.done(taken)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ from mainspring.disk.inbox import (
     NoteCommand,
     SayCommand,
     StopCommand,
+    begin,
     is_pending,
     refusal_of,
     withdraw,
@@ -31,6 +33,8 @@ from mainspring.disk.inbox import (
 from mainspring.disk.owner import Owner
 from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import NoteAdded
+from mainspring.folds.state import State
+from mainspring.session.commands import is_done
 from mainspring.settings import Config, load_config
 
 _TAKEN_WITHIN_S = 10.0
@@ -48,11 +52,13 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""
 
 
-class Steer(msgspec.Struct, frozen=True):
-    """Something said to a running turn that its model was not asked with yet."""
+class LeftMessage(msgspec.Struct, frozen=True):
+    """Something that was entered for a running turn, or for after it, and is not on record yet."""
 
     file: Path
     text: str
+    needs_chat: bool = False
+    """Whether it is nothing to say, or has files with it, so that only a chat can do it."""
 
     @property
     def id(self) -> str:
@@ -62,6 +68,20 @@ class Steer(msgspec.Struct, frozen=True):
     def withdraw(self) -> bool:
         """Takes it back; False when it is too late."""
         return withdraw(self.file)
+
+    def begin(self) -> LeftMessage | None:
+        """Begins to do what needs a chat, so that nobody else does; `withdraw` ends it. None when somebody
+        has, or took it back."""
+        taken = begin(self.file)
+        return msgspec.structs.replace(self, file=taken) if taken else None
+
+    @property
+    def is_pending(self) -> bool:
+        return is_pending(self.file)
+
+    def refusal(self) -> str:
+        """Why it does not count, once that was decided; empty when it does."""
+        return refusal_of(self.file)
 
 
 async def say(session: str, text: str, *, config: Config | None = None) -> Delivery:
@@ -88,17 +108,40 @@ async def leave_queued(config: Config, session: str, text: str) -> tuple[Path, O
     return await _leave(config, session, SayCommand(text, is_queued=True))
 
 
-async def leave_steer(config: Config, session: str, text: str) -> Steer | None:
+async def leave_steer(config: Config, session: str, text: str) -> LeftMessage | None:
     """As `leave_queued`, but it enters the running turn when its step is over."""
     left = await _leave(config, session, SayCommand(text, is_steer=True))
-    return Steer(left[0], text) if left else None
+    return LeftMessage(left[0], text) if left else None
 
 
-def list_steers(config: Config, session: str) -> list[Steer]:
+def queue_line(config: Config, session: str, line: str, *, needs_chat: bool) -> LeftMessage:
+    """Leaves a line of a chat for when a turn is done: whoever runs the session says it then, or the chat
+    that it needs does it. It outlives the chat."""
+    command = SayCommand(line, is_queued=True, is_line=True, needs_chat=needs_chat)
+    path = Inbox(sessions_of(config).directory(session)).leave(command, config.origin)
+    return LeftMessage(path, line, needs_chat)
+
+
+def is_queue_due(state: State) -> bool:
+    """Whether the next line that waits for a turn that is done may come."""
+    return is_done(state)
+
+
+def list_steers(config: Config, session: str) -> list[LeftMessage]:
     """What waits for the end of a step, the oldest first."""
-    waiting = Inbox(sessions_of(config).directory(session)).waiting(SayCommand)
-    said = [(left.path, left.command) for left in waiting if not left.is_taken]
-    return [Steer(path, each.text) for path, each in said if isinstance(each, SayCommand) and each.is_steer]
+    return [message for message, command in _waiting(config, session) if command.is_steer]
+
+
+def list_queued(config: Config, session: str) -> list[LeftMessage]:
+    """The lines that wait for a turn that is done, the oldest first."""
+    return [message for message, command in _waiting(config, session) if command.is_line]
+
+
+def _waiting(config: Config, session: str) -> Iterator[tuple[LeftMessage, SayCommand]]:
+    for left in Inbox(sessions_of(config).directory(session)).waiting(SayCommand):
+        command = left.command
+        if isinstance(command, SayCommand) and not left.is_taken:
+            yield LeftMessage(left.path, command.text, command.needs_chat), command
 
 
 async def _leave(config: Config, session: str, command: SayCommand) -> tuple[Path, Owner] | None:
