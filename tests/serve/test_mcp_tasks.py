@@ -73,7 +73,7 @@ async def until_over(client: Client, task: str) -> Standing:
 
 
 def test_a_long_call_is_a_task_that_is_asked_for_until_it_is_over(machine: Machine) -> None:
-    model = machine.serve(call(LONG), {"text": "done"})
+    model = machine.serve(call(LONG), {"text": "done"}, call(LONG.replace("go", "never")))
 
     async def run() -> None:
         async with knowing(machine) as (client, extension):
@@ -90,6 +90,9 @@ def test_a_long_call_is_a_task_that_is_asked_for_until_it_is_over(machine: Machi
             session = over.result["structuredContent"]["session"]
             said = await client.call_tool("say", {"session": session, "text": "more"})
             assert said.structured_content is not None, "without wait_s there is nothing to wait for"
+            await client.call_tool("stop", {"session": session})
+            again = await ask(client, "tasks/get", begun.task_id)
+            assert again.status == "completed", "a later turn that was stopped is other work"
         async with knowing(machine) as (client, _):
             again = await ask(client, "tasks/get", begun.task_id)
             assert again.status == "completed", "another process knows it too"

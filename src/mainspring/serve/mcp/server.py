@@ -19,7 +19,7 @@ from mainspring.errors import MainspringError, UsageError
 from mainspring.serve.hub import Hub
 from mainspring.serve.mcp import tasks
 from mainspring.serve.mcp.caller import Caller
-from mainspring.serve.mcp.tools import TOOLS, ServedTool, ToolCall, found_session, last_seq, watched_since
+from mainspring.serve.mcp.tools import TOOLS, ServedTool, ToolCall, found_session, last_seq, turn_since
 from mainspring.serve.mcp.values import SessionNamed, Watched
 from mainspring.settings import Config
 
@@ -105,7 +105,7 @@ class OfferedTools:
 
     async def _get_task(self, context: ServerRequestContext[Any], asked: tasks.TaskNamed) -> dict[str, Any]:
         task, call = await self._of_task("watch", context, asked)
-        watched = await watched_since(call, call.session, task.after)
+        watched = await turn_since(call, call.session, task.after)
         if await tasks.is_working(call.config, watched):
             message = watched.lines[-1] if watched.lines else ""
             return tasks.task_result(task, "working", **({"statusMessage": message} if message else {}))

@@ -118,9 +118,9 @@ async def _answer(call: ToolCall) -> Any:
     return await _watched(call, call.session, after)
 
 
-async def watched_since(call: ToolCall, session: str, after: int) -> values.Watched:
-    """How a session stands now, and what happened after an event."""
-    return await Watch(call.config, session, after, call.progress).until_idle(0)
+async def turn_since(call: ToolCall, session: str, after: int) -> values.Watched:
+    """How far the turn is that was begun, or told something, after an event."""
+    return await Watch(call.config, session, after, call.progress, is_one_turn=True).until_idle(0)
 
 
 async def last_seq(call: ToolCall) -> int:

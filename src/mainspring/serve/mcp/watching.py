@@ -24,15 +24,20 @@ Progress = Callable[[float, str], Awaitable[None]]
 
 
 class Watch:
-    """Events of one session, as far as they came."""
+    """Events of one session, as far as they came; with `is_one_turn` only to the end of the first turn, which
+    then is the session's state: what comes later is other work."""
 
-    def __init__(self, config: Config, session: str, after: int, progress: Progress) -> None:
+    def __init__(
+        self, config: Config, session: str, after: int, progress: Progress, *, is_one_turn: bool = False
+    ) -> None:
         self._config = config
         self._session = session
         self._progress = progress
         self._seq = after
         self._text = ""
         self._is_ended = False
+        self._is_one_turn = is_one_turn
+        self._ending = ""
         self._lines: deque[str] = deque(maxlen=_MAX_LINES)
 
     async def until_idle(self, wait_s: float) -> Watched:
@@ -45,7 +50,7 @@ class Watch:
             raise UnknownSession(f"There is no session {self._session}.")
         return Watched(
             session=self._session,
-            state=rows[0].goal_state or rows[0].state,
+            state=self._ending or rows[0].goal_state or rows[0].state,
             is_ended=self._is_ended,
             text=self._text,
             lines=tuple(self._lines),
@@ -62,6 +67,8 @@ class Watch:
             async with aclosing(follower.events(is_followed=is_followed)) as events:
                 async for recorded in events:
                     await self._take(recorded)
+                    if self._ending:
+                        return
                     is_asked = isinstance(recorded.event, ApprovalAsked)
                     if is_asked and await open_questions(self._config, self._session):
                         return
@@ -79,6 +86,8 @@ class Watch:
             self._text = event.text or self._text
         elif isinstance(event, TurnStarted | TurnEnded):
             self._is_ended = isinstance(event, TurnEnded)
+            if self._is_one_turn and isinstance(event, TurnEnded) and event.ending != "waiting":
+                self._ending = event.ending
         if line := as_text(event):
             self._lines.append(line[:_MAX_LINE])
             await self._progress(recorded.seq, line[:_MAX_LINE])
