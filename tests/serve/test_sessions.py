@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.cli.conftest import until
+from tests.daemon.test_daemon import until_true
 from tests.serve.conftest import Served
 
 LIMITS = {"mode": "yolo", "max_cost_usd": 1.0}
@@ -117,3 +120,26 @@ def test_ending_the_server_ends_its_turns_on_record(served: Served) -> None:
     ended = [event["body"] for event in served.machine.events(session) if event["kind"] == "TurnEnded"]
     assert [each["ending"] for each in ended] == ["interrupted"]
     served.start()
+
+
+def test_a_session_that_is_just_being_closed_takes_commands(served: Served) -> None:
+    machine = served.machine
+    hook = {"type": "command", "command": f"touch closing; {WAIT}"}
+    machine.home.mkdir(exist_ok=True)
+    (machine.home / "hooks.json").write_text(json.dumps({"hooks": {"SessionEnd": [{"hooks": [hook]}]}}))
+    session = begin(served, {"text": "one"})
+    served.until(session, "TurnEnded")
+
+    def go_back() -> int:
+        with served.client() as client:
+            return client.post(f"/api/v1/sessions/{session}/back", json={"scope": "conversation"}).status_code
+
+    with ThreadPoolExecutor(5) as threads:
+        asked = [threads.submit(go_back)]
+        until_true((machine.workspace / "closing").exists)
+        asked += [threads.submit(go_back) for _ in range(4)]
+        served.get("/sessions")
+        (machine.workspace / "go").touch()
+        statuses = [each.result() for each in asked]
+    assert statuses.count(200) == 1
+    assert set(statuses) <= {200, 400, 409}

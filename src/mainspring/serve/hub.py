@@ -237,10 +237,12 @@ class Hub:
                         await anext(events, None)
                 except TimeoutError:
                     return
+                finally:
+                    hosted.linger = None
 
 
 def _end_linger(hosted: _Hosted) -> None:
-    if hosted.linger is not None:
+    if hosted.linger is not None and not hosted.linger.expired():
         hosted.linger.reschedule(asyncio.get_running_loop().time())
 
 

@@ -5,12 +5,16 @@ git itself keeps a list of them; one whose folder is gone, or was made only in p
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mainspring.errors import UsageError
 from mainspring.events.counts import plural
+from mainspring.system import lock
 from mainspring.workspace.branches import current_branch, identity, tip_of
 from mainspring.workspace.git import Git, GitFailed
 
@@ -24,14 +28,32 @@ _BUILD = re.compile(
 def add_worktree(git: Git, folder: Path, branch: str, commit: str) -> None:
     """Makes a worktree with nothing in it but a commit, on a new branch; what is left of an earlier one that
     nobody has worked in is removed."""
-    drop_worktree(git, folder)
-    drop_branch(git, branch)
-    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    git.run("worktree", "add", "--quiet", "-b", branch, str(folder), commit)
+    with _alone(git):
+        _drop(git, folder)
+        drop_branch(git, branch)
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        git.run("worktree", "add", "--quiet", "-b", branch, str(folder), commit)
 
 
 def drop_worktree(git: Git, folder: Path) -> None:
     """Removes a worktree; its branch stays."""
+    with _alone(git):
+        _drop(git, folder)
+
+
+@contextmanager
+def _alone(git: Git) -> Generator[None]:
+    """While no other process or thread of ours changes the list: git reads entries that are half written, and
+    removes them."""
+    handle = os.open(git.folder / git.text("rev-parse", "--git-common-dir"), os.O_RDONLY)
+    try:
+        lock(handle)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _drop(git: Git, folder: Path) -> None:
     git.run("worktree", "remove", "--force", "--force", str(folder), check=False)
     if folder.exists():
         shutil.rmtree(folder)
