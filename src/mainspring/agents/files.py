@@ -27,8 +27,9 @@ _WORD = lazy_pattern(r"[A-Za-z_][\w.-]*")
 
 READERS = ("read", "find", "grep", "plan", "note")
 """Tools that leave everything as it was."""
-CHILD_TOOLS = ("read", "write", "edit", "patch", "find", "grep", "shell", "process", "wait", "fetch", "plan")
-"""What a child may have at most: what it needs of a person, its parent asks."""
+_WORKING = ("read", "write", "edit", "patch", "find", "grep", "shell", "process", "wait")
+CHILD_TOOLS = (*_WORKING, "fetch", "web_search", "plan")
+"""What a child may have at most, the search where one is set up; its parent asks people what it needs."""
 _OTHER_NAMES = {
     "Read": "read",
     "NotebookRead": "read",
@@ -43,6 +44,7 @@ _OTHER_NAMES = {
     "BashOutput": "process",
     "KillShell": "process",
     "WebFetch": "fetch",
+    "WebSearch": "web_search",
     "TodoWrite": "plan",
 }
 _WRITERS = frozenset({"write", "edit", "patch", "shell", "process"})

@@ -12,6 +12,7 @@ from mainspring.app import build
 from mainspring.app.agents_beside import worktrees_folder
 from mainspring.app.models import delegated_model
 from mainspring.app.operations.agents import agent_refusal
+from mainspring.app.search import search_tools
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
 from mainspring.errors import UsageError
@@ -23,6 +24,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.session.child import ChildSession
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
+from mainspring.tools import Tool
 from mainspring.turns.runtime import Runtime
 from mainspring.workspace.skills import Skill
 from mainspring.workspace.worktrees import Worktree
@@ -101,7 +103,7 @@ def open_child(
         mode="plan" if is_reading else state.level or state.mode,
         limits=started.limits,
         instructions=_instructions(agent, config, state.workspace) if is_new else "",
-        tools=tuple(each for each in agent.tools if not is_reading or each in (*READERS, "fetch", "wait")),
+        tools=_tools(agent, config, is_reading=is_reading),
         sandbox=sandbox,
         policy=runtime.approvals.policy,
         approver=approver,
@@ -112,6 +114,15 @@ def open_child(
         sessions=store,
         origin=origin,
     )
+
+
+def _tools(agent: Agent, config: Config, *, is_reading: bool) -> tuple[Tool | str, ...]:
+    """What a child works with; it searches the web where its parent can."""
+    names = [each for each in agent.tools if not is_reading or each in (*READERS, *_LOOKING)]
+    if _SEARCH not in names:
+        return tuple(names)
+    search = search_tools(config)[0] if config.settings.search.backend else []
+    return (*(each for each in names if each != _SEARCH), *search)
 
 
 def _model(name: str, parent: Session, config: Config) -> Model | str:
@@ -136,6 +147,8 @@ def _instructions(agent: Agent, config: Config, workspace: Path) -> str:
     return "\n".join([_ABOUT, *first, agent.text]).strip()
 
 
+_SEARCH = "web_search"
+_LOOKING = ("fetch", _SEARCH, "wait")
 _ABOUT = (
     "You work for another agent, which gave you your task and sees nothing of you but your last message: put"
     " all of your answer into it. Nobody can answer questions; where something is unclear, say what you took"
