@@ -159,6 +159,7 @@ OTHER_READERS = {
     "sandbox/files.py": "files of tools, under the policy: regular ones only, bounded, no links",
     "workspace/stable_read.py": "files of the workspace with their status: regular ones only, bounded, no links",
     "workspace/contents.py": "our own data",
+    "workspace/linked_worktrees.py": "locks the folder of a repository",
     "workspace/worktrees.py": "copies regular files, and looks at none of them",
     "catalog/day.py": "our own data",
     "disk/files.py": "our own data",
