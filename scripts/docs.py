@@ -178,6 +178,8 @@ def type_of(hint: Any) -> str:
         return " or ".join(type_of(each) for each in arguments if each is not type(None))
     if origin is tuple:
         return "array of tables" if struct_in(hint) else f"list of {type_of(arguments[0])}"
+    if origin is dict and arguments[1] is Any:
+        return "table"
     if origin is dict:
         return f"table of {type_of(arguments[1])}"
     if struct_in(hint):

@@ -90,6 +90,7 @@ TASKS_OUTSIDE_GROUPS = {
     "app/extensions.py": "as above",
     "checks/after_change.py": "a linter goes on beside the next step; closing ends it",
     "checks/syntax.py": "the reader runs until it is ended",
+    "checks/server_process.py": "the server runs until it is ended",
     "serve/channels.py": "a channel lives for as long as its readers, which are requests",
     "serve/server.py": "a stream is a generator that its request closes; it ends the task",
     "serve/mcp/server.py": "each call is a task that its answer ends; a group would be cancelled again and again",

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from mainspring.approvals.trust import TrustFile
-from mainspring.checks.linters import linter_subjects
+from mainspring.checks.linters import LINTERS
+from mainspring.checks.programs import subjects
 from mainspring.checks.settings import ChecksSettings
 from mainspring.context.work import UNASSISTED
 from mainspring.events import CHECKS_SOURCE, ChangesChecked, NoteAdded
@@ -39,7 +40,7 @@ echo ']'
 def configured(folder: Path, programs: Path | None = None, **checks: Any) -> Config:
     path = f"{programs}:/usr/bin:/bin" if programs else "/usr/bin:/bin"
     config = load_config({"MAINSPRING_HOME": str(folder / "home"), "PATH": path})
-    checked = ChecksSettings(**{"wait_ms": 60_000, **checks})
+    checked = ChecksSettings(**{"wait_ms": 60_000, "language_servers": "off", **checks})
     settings = msgspec.structs.replace(config.settings, work=UNASSISTED, checks=checked)
     return msgspec.structs.replace(config, settings=settings)
 
@@ -187,7 +188,7 @@ def test_code_of_the_project_runs_only_when_a_person_approved_it(tmp_path: Path)
     stage.run("Go", config=config, mode="auto")
     (note,) = notes(stage)
     assert "not approved" in note
-    (subject,) = linter_subjects(stage.workspace, config.environment)
+    (subject,) = subjects("linter", LINTERS, stage.workspace, config.environment)
     TrustFile(config.home).add(subject, now_us=1)
     again = Stage(tmp_path, shell("echo bad >> a.py"), "Done.")
     again.run("Go", config=config, mode="auto")
@@ -231,10 +232,10 @@ def test_a_link_of_the_project_to_another_program_is_its_code(tmp_path: Path) ->
     own = stage.workspace / ".venv" / "bin"
     own.mkdir(parents=True)
     (own / "ruff").symlink_to("/bin/sh")
-    before = linter_subjects(stage.workspace, {"PATH": "/usr/bin:/bin"})
+    before = subjects("linter", LINTERS, stage.workspace, {"PATH": "/usr/bin:/bin"})
     (own / "ruff").unlink()
     (own / "ruff").write_text("#!/bin/sh\n", encoding="utf-8")
     (own / "ruff").chmod(0o755)
-    after = linter_subjects(stage.workspace, {"PATH": "/usr/bin:/bin"})
+    after = subjects("linter", LINTERS, stage.workspace, {"PATH": "/usr/bin:/bin"})
     assert len(before) == len(after) == 1
     assert before[0].sha256 != after[0].sha256

@@ -19,6 +19,7 @@ class _Checks:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._loaded: Any = None
+        self._servers: Any = None
 
     async def __call__(self, runtime: Runtime) -> str:
         if self._loaded is None:
@@ -26,14 +27,17 @@ class _Checks:
                 runtime.changed_seq = 0
             if runtime.changed_seq == 0:
                 return ""
+            settings, environment = self._config.settings.checks, self._config.environment
+            servers = import_module("mainspring.checks.servers").SessionLanguageServers
+            self._servers = servers(settings, environment, self._is_trusted)
             module = import_module("mainspring.checks.after_change")
-            config = self._config
-            self._loaded = module.AfterChange(config.settings.checks, config.environment, self._is_trusted)
+            self._loaded = module.AfterChange(settings, environment, self._is_trusted, self._servers)
         return await self._loaded(runtime)
 
     async def close(self) -> None:
         if self._loaded is not None:
             await self._loaded.close()
+            await self._servers.close()
 
     def _is_trusted(self, subject: TrustSubject) -> bool:
         return TrustFile(self._config.home).state(subject) == "trusted"

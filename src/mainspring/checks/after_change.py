@@ -16,7 +16,8 @@ import msgspec
 
 from mainspring.approvals.trust import TrustSubject
 from mainspring.checks import ChangedFile, Checker, NotChecked, new_findings
-from mainspring.checks.linters import LIMIT_S, LINTERS, ProjectLinter, find_linters
+from mainspring.checks.linters import LIMIT_S, find_linters, linter_rows
+from mainspring.checks.servers import SessionLanguageServers
 from mainspring.checks.settings import ChecksSettings
 from mainspring.checks.syntax import Syntax
 from mainspring.context.history import read_all
@@ -92,15 +93,17 @@ class _Round(msgspec.Struct):
 
 class AfterChange:
     """The checks of one session, for its turns. `is_trusted` says whether a person approved code of the
-    project."""
+    project; `servers` are those of the session, which somebody else ends."""
 
     def __init__(
         self,
         settings: ChecksSettings,
         environment: Mapping[str, str],
         is_trusted: Callable[[TrustSubject], bool],
+        servers: SessionLanguageServers,
     ) -> None:
         self._settings = settings
+        self._servers = servers
         self._environment = environment
         self._is_trusted = is_trusted
         self._folded_seq = 0
@@ -111,6 +114,7 @@ class AfterChange:
         self._asked = 0
         self._late: list[_Late] = []
         self._syntax: Syntax | None = None
+        self._linters = linter_rows(settings)
 
     async def __call__(self, runtime: Runtime) -> str:
         """Looks at what was changed since it last did, and records what there is to say; why the turn fails
@@ -154,15 +158,16 @@ class AfterChange:
 
     async def _check(self, runtime: Runtime, waiting: Sequence[_Waiting]) -> None:
         began, now, late = time.monotonic(), _Round(), list[_Late]()
-        linters, missing = await self._linters(runtime) if self._settings.linters == "on" else ([], {})
+        programs, missing = await self._programs(runtime)
+        self._servers.changed({file.path: _watched(file) for file in waiting})
         for file in waiting[:MAX_FILES]:
-            late += await self._look(runtime, file, linters, now)
+            late += await self._look(runtime, file, programs, now)
         if len(waiting) > MAX_FILES:
             now.not_checked.append(f"{len(waiting) - MAX_FILES} more files of one step")
         names = {file.path for file in waiting}
         now.not_checked += [
             f"{facts.name}: {missing[facts.name]}"
-            for facts in LINTERS
+            for facts in (*self._servers.rows, *self._linters)
             if facts.name in missing and any(name.endswith(facts.suffixes) for name in names)
         ]
         if late:
@@ -175,16 +180,20 @@ class AfterChange:
             await self._record(runtime, now.event(time.monotonic() - began, is_late=False))
 
     async def _look(
-        self, runtime: Runtime, file: _Waiting, linters: Sequence[ProjectLinter], now: _Round
+        self, runtime: Runtime, file: _Waiting, programs: Sequence[Checker], now: _Round
     ) -> list[_Late]:
         """Starts the checks of one file."""
         self._now[file.path] = file.content
+        for each in self._late:
+            # Nobody wants to know any more. The parser answers in order, so it is not interrupted.
+            if each.file.path == file.path and each.checker != Syntax.name:
+                each.task.cancel()
         if file.state is None:  # it is gone, and with it what stood against it
             for by in self._standing.get(file.path, ()):
                 now.add(file.path, by, [])
             return []
         syntax = self._syntax = self._syntax or Syntax(runtime.workbench.files.policy, runtime.sandbox)
-        checkers = [checker for checker in (syntax, *linters) if checker.takes(file.path)]
+        checkers = [checker for checker in (syntax, *programs) if checker.takes(file.path)]
         if file.state.kind != "file" or not (checkers or is_source(file.path)):
             return []
         if not checkers or not file.state.blob:
@@ -196,17 +205,20 @@ class AfterChange:
         changed = ChangedFile(runtime.recorder.vault.expand(file.path), before, await get(file.state.blob))
         return _started(file, changed, checkers)
 
-    async def _linters(self, runtime: Runtime) -> tuple[list[ProjectLinter], dict[str, str]]:
-        """Those that may run, and why others do not."""
-        policy = runtime.workbench.files.policy
-        found, missing = await asyncio.to_thread(find_linters, policy, self._environment, runtime.sandbox)
-        allowed: list[ProjectLinter] = []
+    async def _programs(self, runtime: Runtime) -> tuple[list[Checker], dict[str, str]]:
+        """The linters and language servers that may run, and why others do not."""
+        policy, sandbox = runtime.workbench.files.policy, runtime.sandbox
+        servers, missing = await self._servers.usable(policy, sandbox)
+        found, absent = await asyncio.to_thread(
+            find_linters, policy, self._environment, sandbox, self._linters
+        )
+        allowed: list[Checker] = [*servers]
         for linter in found:
             if linter.subject is None or self._is_trusted(linter.subject):
                 allowed.append(linter)
             else:
-                missing[linter.name] = f"not approved; a person can: mainspring trust add {linter.name!r}"
-        return allowed, missing
+                absent[linter.name] = f"not approved; a person can: mainspring trust add {linter.name!r}"
+        return allowed, absent | missing
 
     async def _take_late(self, runtime: Runtime) -> None:
         """Tells what linters found since; of files that were changed again, nothing."""
@@ -214,7 +226,7 @@ class AfterChange:
         self._late = [each for each in self._late if not each.task.done()]
         now = _Round()
         for each in done:
-            if self._now.get(each.file.path) == each.file.content:
+            if not each.task.cancelled() and self._now.get(each.file.path) == each.file.content:
                 _collect(now, each)
         if runtime.history.is_answered:  # the turn ends before they do
             now.not_checked += [f"{each.file.path} by {each.checker}: still running" for each in self._late]
@@ -259,6 +271,11 @@ class AfterChange:
         text = f"Not done yet: this must be right first.\n{await _list(runtime, errors)}"
         await runtime.record(NoteAdded(text=text, source=CHECKS_SOURCE, suspicious=suspicions(text)))
         return ""
+
+
+def _watched(file: _Waiting) -> int:
+    """What language servers call a change of a file: it was made, changed or deleted."""
+    return 3 if file.state is None else 2 if file.before else 1
 
 
 def _started(file: _Waiting, changed: ChangedFile, checkers: Sequence[Checker]) -> list[_Late]:

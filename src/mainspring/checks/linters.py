@@ -8,29 +8,24 @@ that are code, are the project's code: they run only when a person approved them
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from importlib import import_module
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from mainspring.approvals.trust import TrustSubject
 from mainspring.checks import ConfinedBy, NotChecked
-from mainspring.disk.untrusted import open_untrusted, read_start
+from mainspring.checks.programs import configured, confined_to_reading, last_line, subject_of
+from mainspring.checks.servers import RUFF, server_rows
+from mainspring.checks.settings import ChecksSettings
 from mainspring.errors import SandboxError
 from mainspring.events import CheckFinding
 from mainspring.patterns import lazy_pattern
 from mainspring.sandbox import Command
-from mainspring.sandbox.policy import Confinement, Network
+from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.streams import written
 
 LIMIT_S = 60.0
-_MAX_CONFIG = 256 * 1024
 _MAX_LINTED = 200
 _Severity = Literal["error", "warning"]
 _Place = tuple[int, str, str, _Severity]
@@ -39,8 +34,7 @@ _GOFMT = lazy_pattern(rb"^<standard input>:(\d+):\d+: (.+)$", 8)
 
 
 class Linter(NamedTuple):
-    """`marks` are files of the project, or tables of its `pyproject.toml` (`tool.ruff`), of which one must be
-    there. `arguments` have `{path}` where the name of the file goes, whose content is on standard input."""
+    """`arguments` have `{path}` where the name of the file goes, whose content is on standard input."""
 
     name: str
     program: str
@@ -49,11 +43,12 @@ class Linter(NamedTuple):
     arguments: tuple[str, ...]
     read: Callable[[int, bytes, bytes], list[_Place]]
     is_settings_code: bool = False
+    runs: tuple[str, ...] = ()
 
 
 def _ruff(code: int, out: bytes, err: bytes) -> list[_Place]:
     if code > 1:
-        raise NotChecked(_last_line(err))
+        raise NotChecked(last_line(err))
     found = msgspec.json.decode(out, type=list[dict[str, Any]])
     return [
         (
@@ -68,7 +63,7 @@ def _ruff(code: int, out: bytes, err: bytes) -> list[_Place]:
 
 def _eslint(code: int, out: bytes, err: bytes) -> list[_Place]:
     if code > 1:
-        raise NotChecked(_last_line(err))
+        raise NotChecked(last_line(err))
     (file,) = msgspec.json.decode(out, type=list[dict[str, Any]])[:1] or [{"messages": []}]
     return [
         (
@@ -83,7 +78,7 @@ def _eslint(code: int, out: bytes, err: bytes) -> list[_Place]:
 
 def _shellcheck(code: int, out: bytes, err: bytes) -> list[_Place]:
     if code > 1:
-        raise NotChecked(_last_line(err))
+        raise NotChecked(last_line(err))
     comments = msgspec.json.decode(out, type=dict[str, Any])["comments"]
     return [
         (
@@ -110,7 +105,7 @@ def _formatter(name: str) -> Callable[[int, bytes, bytes], list[_Place]]:
 
     def read(code: int, _out: bytes, err: bytes) -> list[_Place]:
         if code > 1:
-            raise NotChecked(_last_line(err))
+            raise NotChecked(last_line(err))
         return [(0, name, f"not formatted as `{name}` would", "warning")] if code else []
 
     return read
@@ -118,14 +113,14 @@ def _formatter(name: str) -> Callable[[int, bytes, bytes], list[_Place]]:
 
 _PYTHON = (".py", ".pyi")
 _SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
-_RUFF = ("ruff.toml", ".ruff.toml")
+_RUFF_FILES = ("ruff.toml", ".ruff.toml")
 _STDIN = ("--stdin-filename", "{path}", "-")
 LINTERS = (
     Linter(
-        "ruff",
+        RUFF,
         "ruff",
         _PYTHON,
-        (*_RUFF, "tool.ruff"),
+        (*_RUFF_FILES, "tool.ruff"),
         ("check", "--output-format", "json", "--no-cache", "--force-exclude", *_STDIN),
         _ruff,
     ),
@@ -165,6 +160,12 @@ LINTERS = (
 )
 
 
+def linter_rows(settings: ChecksSettings) -> list[Linter]:
+    """Those that may run. Ruff is asked as a language server, which need not be started for each file."""
+    is_served = any(facts.name == RUFF for facts in server_rows(settings))
+    return [facts for facts in LINTERS if settings.linters == "on" and not (is_served and facts.name == RUFF)]
+
+
 class ProjectLinter:
     """One linter of a project. `subject` is what a person must approve before it runs, None where its program
     and its settings are not code of the project."""
@@ -175,9 +176,9 @@ class ProjectLinter:
         self.name = facts.name
         self._facts = facts
         self._program = program
-        self._policy = msgspec.structs.replace(confinement, mode="read-only", network=Network())
+        self._policy = confined_to_reading(confinement)
         self._sandbox = sandbox
-        self.subject = _subject(facts, program, config, confinement.workspace)
+        self.subject = subject_of("linter", facts, program, config, confinement.workspace)
 
     def takes(self, path: str) -> bool:
         return path.endswith(self._facts.suffixes)
@@ -212,103 +213,15 @@ class ProjectLinter:
 
 
 def find_linters(
-    confinement: Confinement, environment: Mapping[str, str], sandbox: ConfinedBy
+    confinement: Confinement, environment: Mapping[str, str], sandbox: ConfinedBy, rows: Iterable[Linter]
 ) -> tuple[list[ProjectLinter], dict[str, str]]:
-    """The linters that a project configures: those that are installed, in the project's own environment or on
-    the PATH, and why the others cannot be run, by their names."""
+    """The linters that a project configures: those that are installed, and why the others cannot be run, by
+    their names."""
     found: list[ProjectLinter] = []
     missing: dict[str, str] = {}
-    for facts, config, program in _configured(confinement.workspace, environment):
+    for facts, config, program in configured(rows, confinement.workspace, environment):
         if program is None:
             missing[facts.name] = f"{facts.program} is not installed"
         else:
             found.append(ProjectLinter(facts, program, config, confinement, sandbox))
     return found, missing
-
-
-def linter_subjects(workspace: Path, environment: Mapping[str, str]) -> list[TrustSubject]:
-    """What a person must approve before the linters of a project run."""
-    found = [
-        _subject(facts, program, config, workspace)
-        for facts, config, program in _configured(workspace, environment)
-        if program
-    ]
-    return [subject for subject in found if subject]
-
-
-def _configured(
-    workspace: Path, environment: Mapping[str, str]
-) -> Iterator[tuple[Linter, Path, Path | None]]:
-    """Each linter that a file of the project configures, with that file, and its program if there is one."""
-    tables = _tables(workspace)
-    for facts in LINTERS:
-        if config := _config(facts, workspace, tables):
-            yield facts, config, _program(facts.program, workspace, environment)
-
-
-def _subject(facts: Linter, program: Path, config: Path, workspace: Path) -> TrustSubject | None:
-    """None where neither its program nor its settings are code of the project."""
-    is_projects = any(path.is_relative_to(workspace) for path in (program, program.resolve()))
-    if not (facts.is_settings_code or is_projects):
-        return None
-    try:
-        status = program.stat()
-        content = _content_hash(program, status.st_ino, status.st_size, status.st_ctime_ns)
-    except OSError:
-        content = "unreadable"
-    text = f"{program} (sha256 {content})\n{_text(config, workspace)}"
-    return TrustSubject(kind="linter", path=str(config), name=facts.name, text=text)
-
-
-@lru_cache(maxsize=64)
-def _content_hash(program: Path, _inode: int, _size: int, _ctime_ns: int) -> str:
-    """Of a program that is looked at after every step and may be large; read again if its status changed."""
-    with open_untrusted(program) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _config(facts: Linter, workspace: Path, tables: dict[str, Any]) -> Path | None:
-    for mark in facts.marks:
-        if mark.startswith("tool."):
-            if _has_table(tables, mark):
-                return workspace / "pyproject.toml"
-        elif (workspace / mark).is_file():
-            return workspace / mark
-    return None
-
-
-def _tables(workspace: Path) -> dict[str, Any]:
-    """What `pyproject.toml` says; nothing when there is none that can be read."""
-    tomllib = import_module("tomllib")
-    try:
-        return tomllib.loads(_text(workspace / "pyproject.toml", workspace))
-    except tomllib.TOMLDecodeError:
-        return {}
-
-
-def _has_table(tables: dict[str, Any], name: str) -> bool:
-    *above, last = name.split(".")
-    for part in above:
-        tables = tables.get(part) or {}
-    return last in tables
-
-
-def _program(name: str, workspace: Path, environment: Mapping[str, str]) -> Path | None:
-    for folder in (".venv/bin", "venv/bin", "node_modules/.bin"):
-        path = workspace / folder / name
-        if path.is_file() and os.access(path, os.X_OK):
-            return path
-    found = shutil.which(name, path=environment.get("PATH", os.defpath))
-    return Path(found) if found else None
-
-
-def _text(path: Path, workspace: Path) -> str:
-    try:
-        return read_start(path, max_bytes=_MAX_CONFIG, root=workspace).decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def _last_line(err: bytes) -> str:
-    lines = err.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1][:_MAX_LINTED] if lines else "it failed without a word"

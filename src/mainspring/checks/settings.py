@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+
+
+class LanguageServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A language server that mainspring does not know, or what is to be different about one that it does."""
+
+    command: tuple[str, ...] = ()
+    """The program and its arguments; it speaks on its standard streams."""
+    files: tuple[str, ...] = ()
+    """How the names of its files end: `[".zig"]`."""
+    marks: tuple[str, ...] = ()
+    """Files of which a project must have one, or tables of its `pyproject.toml` (`tool.ty`)."""
+    language: str = ""
+    """What the protocol calls the language of these files, such as `zig`."""
+    options: dict[str, Any] = {}
+    """Its `initializationOptions`."""
+    enabled: bool = True
+    """Use this server."""
 
 
 class ChecksSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -16,5 +33,9 @@ class ChecksSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fails."""
     linters: Literal["on", "off"] = "on"
     """Also run the linters and formatters that the project configures."""
+    language_servers: Literal["on", "off"] = "on"
+    """Also ask the language servers of the languages that the project configures."""
+    servers: dict[str, LanguageServerSettings] = {}
+    """Language servers by name: `[checks.servers.NAME]`."""
     wait_ms: Annotated[int, msgspec.Meta(ge=0, le=60_000)] = 300
-    """How long a step waits for linters; what they find later is told at the next step."""
+    """How long a step waits for linters and servers; what they find later is told at the next step."""

@@ -12,14 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import msgspec
-
 from mainspring.checks import ConfinedBy, NotChecked
 from mainspring.checks.grammars import is_readable
+from mainspring.checks.programs import confined_to_reading
 from mainspring.errors import SandboxError
 from mainspring.events import CheckFinding
 from mainspring.sandbox import Command, CommandResult, Sandbox
-from mainspring.sandbox.policy import PRIVATE_FOLDERS, Confinement, Network
+from mainspring.sandbox.policy import Confinement
 
 _PROGRAM = Path(__file__).with_name("grammars.py")
 _LIFE_S = 30 * 24 * 3600.0
@@ -84,15 +83,11 @@ class _Reader:
         ours_in, theirs_out = os.pipe()
         self._out: BinaryIO = os.fdopen(ours_out, "wb")
         self._in: BinaryIO = os.fdopen(ours_in, "rb")
-        folders = (Path(sys.prefix), Path(sys.base_prefix), _PROGRAM.parent)
-        shown = [path for path in folders if any(path.is_relative_to(each) for each in PRIVATE_FOLDERS)]
         command = Command(
             argv=(sys.executable, "-I", str(_PROGRAM)),
             cwd=policy.workspace,
             timeout_s=_LIFE_S,
-            policy=msgspec.structs.replace(
-                policy, mode="read-only", network=Network(), readable=(*policy.readable, *shown)
-            ),
+            policy=confined_to_reading(policy, Path(sys.prefix), Path(sys.base_prefix), _PROGRAM.parent),
             stdin=theirs_in,
             stdout=theirs_out,
             is_whole=True,

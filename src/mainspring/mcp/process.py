@@ -13,14 +13,14 @@ import msgspec
 from mainspring.errors import SandboxError
 from mainspring.mcp.servers import McpServer
 from mainspring.sandbox import Command, CommandResult, Confinement, Sandbox
-from mainspring.sandbox.policy import PRIVATE_FOLDERS, Network
+from mainspring.sandbox.policy import Network
+from mainspring.sandbox.programs import is_private, project_of
 
 _LIFE_S = 30 * 24 * 3600.0
 _MAX_STDERR = 64 * 1024
 _TAIL = 600
 _TAIL_LINES = 3
 _END_WITHIN_S = 2.0
-_MARKS = (".git", "pyproject.toml", "package.json", "pyvenv.cfg")
 
 
 class ServerProcess:
@@ -92,23 +92,10 @@ def confinement_of(server: McpServer, policy: Confinement) -> Confinement:
     settings = server.settings
     folders = tuple(Path(folder).expanduser().resolve() for folder in settings.writable)
     named = (Path(word) for word in (settings.command, *settings.args) if word.startswith("/"))
-    programs = {_project_of(path) for path in named if _is_private(path) and path.is_file()}
+    programs = {project_of(path) for path in named if is_private(path) and path.is_file()}
     return msgspec.structs.replace(
         policy,
         network=Network("full") if settings.network else policy.network,
         writable=(*policy.writable, *folders),
         readable=(*policy.readable, *folders, *sorted(programs)),
-    )
-
-
-def _is_private(path: Path) -> bool:
-    return any(path.is_relative_to(folder) for folder in PRIVATE_FOLDERS)
-
-
-def _project_of(path: Path) -> Path:
-    """The outermost folder around a program that is a project or an environment; else its own folder."""
-    around = [folder for folder in path.parents if _is_private(folder.parent)]
-    return next(
-        (folder for folder in reversed(around) if any((folder / mark).exists() for mark in _MARKS)),
-        path.parent,
     )

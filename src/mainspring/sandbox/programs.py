@@ -19,9 +19,10 @@ import msgspec
 
 from mainspring.disk.untrusted import read_start
 from mainspring.sandbox.environment import DEFAULT_PATH
-from mainspring.sandbox.policy import Confinement
+from mainspring.sandbox.policy import PRIVATE_FOLDERS, Confinement
 
 REPLACED = (Path("/tmp"), Path("/var/tmp"), Path("/run"), Path("/dev"))  # noqa: S108 - these become private
+_PROJECT_MARKS = (".git", "pyproject.toml", "package.json", "pyvenv.cfg")
 _MAX_CFG_BYTES = 64 * 1024
 OWN_CODE = Path(__file__).parent / "custody"
 """Runs inside a sandbox when the hosts that a command may reach are on a list."""
@@ -124,3 +125,17 @@ def _lines(file: Path) -> list[str]:
         return read_start(file, max_bytes=_MAX_CFG_BYTES).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
+
+
+def is_private(path: Path) -> bool:
+    """Whether a sandbox has a folder of its own in the place of the one that a path lies in."""
+    return any(path.is_relative_to(folder) for folder in PRIVATE_FOLDERS)
+
+
+def project_of(path: Path) -> Path:
+    """The outermost folder around a program that is a project or an environment; else its own folder."""
+    around = [folder for folder in path.parents if is_private(folder.parent)]
+    return next(
+        (folder for folder in reversed(around) if any((folder / mark).exists() for mark in _PROJECT_MARKS)),
+        path.parent,
+    )

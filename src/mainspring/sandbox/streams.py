@@ -89,16 +89,25 @@ def _add(kept: bytearray, part: bytes) -> bool:
 @asynccontextmanager
 async def printed() -> AsyncGenerator[Printed]:
     """A pipe whose one end a command writes to."""
+    async with reading() as (reader, theirs):
+        found = Printed(reader, theirs)
+        try:
+            yield found
+        finally:
+            found.let_go()
+
+
+@asynccontextmanager
+async def reading() -> AsyncGenerator[tuple[asyncio.StreamReader, int]]:
+    """A reader, and the descriptor at the other end of its pipe, which is the caller's to close."""
     ours, theirs = os.pipe2(os.O_CLOEXEC)
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=PIECE)
     file = os.fdopen(ours, "rb", 0)
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)
-    found = Printed(reader, theirs)
     try:
-        yield found
+        yield reader, theirs
     finally:
         transport.close()
-        found.let_go()
 
 
 @asynccontextmanager

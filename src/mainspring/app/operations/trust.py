@@ -13,7 +13,9 @@ from mainspring.app.agents_beside import agent_folders
 from mainspring.app.hook_files import list_hook_files
 from mainspring.app.plugins import plugin_commands, plugin_folders
 from mainspring.approvals.trust import Trusted, TrustFile, TrustState, TrustSubject, changes
-from mainspring.checks.linters import linter_subjects
+from mainspring.checks.linters import linter_rows
+from mainspring.checks.programs import subjects
+from mainspring.checks.servers import server_rows
 from mainspring.errors import UsageError
 from mainspring.mcp.servers import list_servers
 from mainspring.settings import Config
@@ -69,8 +71,10 @@ def brought_by(config: Config, workspace: Path) -> list[TrustEntry]:
     agents, _ = find_agents(agent_folders(workspace, config), workspace)
     written = (*commands, *map(agent_subject, agents.values()))
     plugins = [each.subject for each in plugin_folders(config, workspace) if each.is_projects]
-    linters = linter_subjects(workspace, config.environment)
-    found = (*servers, *hooks, *written, *plugins, *linters)
+    checks, environment = config.settings.checks, config.environment
+    linters = subjects("linter", linter_rows(checks), workspace, environment)
+    language_servers = subjects("language-server", server_rows(checks), workspace, environment)
+    found = (*servers, *hooks, *written, *plugins, *linters, *language_servers)
     return [entry_of(config, subject) for subject in found if subject]
 
 
