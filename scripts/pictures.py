@@ -98,6 +98,9 @@ def run_lines() -> list[str]:
         (work / "shop.py").write_text(CODE)
         (work / "test_shop.py").write_text(TEST)
         (root / "script.json").write_text(json.dumps(SCRIPT))
+        (root / "home").mkdir(mode=0o700)
+        # Which runners there are is a matter of the machine.
+        (root / "home" / "config.toml").write_text('[checks]\nregressions = "off"\n')
         model = ("--model", f"scripted@{root / 'script.json'}")
         asked = ("run", "make the failing test pass", "--mode", "auto", "--max-cost-usd", "1")
         printed = mainspring(root, work, *asked, *model)

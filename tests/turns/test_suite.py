@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mainspring.checks.settings import ChecksSettings
 from mainspring.context.work import WorkSettings
 from mainspring.events import (
     PRIMING_SOURCE,
@@ -42,7 +43,9 @@ UNRELATED = (
 
 def working(folder: Path, **work: Any) -> Config:
     config = load_config({"MAINSPRING_HOME": str(folder / "home"), "PATH": "/usr/local/bin:/usr/bin:/bin"})
-    settings = msgspec.structs.replace(config.settings, work=WorkSettings(**work))
+    settings = msgspec.structs.replace(
+        config.settings, work=WorkSettings(**work), checks=ChecksSettings(regressions="off")
+    )
     return msgspec.structs.replace(config, settings=settings)
 
 

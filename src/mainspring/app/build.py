@@ -13,7 +13,7 @@ import msgspec
 from mainspring.app.agents_beside import agents_beside, agents_of
 from mainspring.app.arguments import check_instructions, check_open
 from mainspring.app.beside import opened_beside
-from mainspring.app.checks import change_checks
+from mainspring.app.checks import change_checks, regression_guard
 from mainspring.app.engines import build_engine, engine_name, outside_engine
 from mainspring.app.extensions import extensions_beside, extensions_of
 from mainspring.app.known import KnownSession, recall, workspace_at
@@ -272,6 +272,7 @@ def _upkeep(
         router=router,
         checkpoint=store.directory(recorder.session) / CHECKPOINT_FILE,
         checks=change_checks(config),
+        guard=regression_guard(config),
     )
 
 

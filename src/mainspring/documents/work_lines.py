@@ -15,10 +15,13 @@ from mainspring.events import (
     HookEnded,
     HookStarted,
     NoteAdded,
+    RollbackOffered,
     SuiteEnded,
     SuiteStarted,
 )
 from mainspring.events.counts import plural
+
+_MAX_NAMES = 5
 
 
 def _note_added(event: NoteAdded) -> str:
@@ -44,7 +47,29 @@ def _suite_started(event: SuiteStarted) -> str:
 def _suite_ended(event: SuiteEnded) -> str:
     what = {"slow": "too slow, so not again", "unusable": "does not run here, so not again"}
     code = "" if event.exit_code is None else f" (exit code {event.exit_code})"
-    return f"  tests: {what.get(event.outcome, event.outcome)}{code}"
+    if event.is_known:
+        code = ", known from an earlier run on the same files"
+    lines = [f"  tests: {what.get(event.outcome, event.outcome)}{code}"]
+    for why, names in (
+        ("passed before this turn", event.regressions),
+        ("flaky, not counted", event.flaky),
+        ("passed before this turn, and no longer run", event.missing),
+    ):
+        lines += [f"  {why}: {_some(names)}"] if names else []
+    return "\n".join(lines)
+
+
+def _rollback_offered(event: RollbackOffered) -> str:
+    count = plural(len(event.tests), "test")
+    return (
+        f"! {count} that passed before this turn, and fail after it: {_some(event.tests)}\n"
+        "  Nothing was taken back. `mainspring undo` takes back the turn and its changes of files."
+    )
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def _changes_checked(event: ChangesChecked) -> str:
@@ -80,6 +105,7 @@ WORK_LINES: dict[type[Event], Callable[[Any], str]] = {
     ChangesChecked: _changes_checked,
     SuiteStarted: _suite_started,
     SuiteEnded: _suite_ended,
+    RollbackOffered: _rollback_offered,
     HookStarted: _hook_started,
     HookEnded: _hook_ended,
 }

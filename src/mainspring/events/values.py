@@ -66,8 +66,13 @@ PRIMING_SOURCE = "mainspring:files"
 """The source of the note that shows what a task names, before the first step."""
 
 TESTS_SOURCE = "mainspring:tests"
-CHECKS_SOURCE = "mainspring:checks"
 """The source of the note that tells what the project's tests say after a change."""
+
+REGRESSIONS_SOURCE = "mainspring:regressions"
+"""The source of the note that keeps a turn from ending, since tests fail that passed before it."""
+
+CHECKS_SOURCE = "mainspring:checks"
+"""The source of the note that tells what checks find in changed files."""
 """How hard a model should think; what a provider has no word for becomes the nearest it has."""
 
 

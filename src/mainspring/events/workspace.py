@@ -61,24 +61,49 @@ class FilesChanged(Event, frozen=True):
     is_certain: bool = True
 
 
+SuiteCause = Literal["task", "change", "baseline", "done", "again"]
+"""Why tests run by themselves: the task names them, a change may have broken them, a first change is about to
+be made, the agent wants to be done, or those that failed are run once more on the same content."""
+
+
 class SuiteStarted(Event, frozen=True):
-    """Tests of the project are about to run by themselves, because the task names them or because of a change
-    that they may notice. Without a `SuiteEnded` their result is unknown."""
+    """Tests of the project are about to run by themselves. Without a `SuiteEnded` their result is unknown."""
 
     command: str
-    cause: Literal["task", "change"]
+    cause: SuiteCause
     timeout_s: float = 0.0
 
 
 class SuiteEnded(Event, frozen=True):
-    """What they said, in short. After one that was too slow, or could not run here, none runs by itself in
-    this session."""
+    """What they said, in short. A command that was too slow does not run again by itself in this session, and
+    none does after one that could not run here. `content` names what the workspace held before, `results`
+    has the tests by name. `regressions` passed before the turn and fail now; `flaky` ones passed and failed
+    on the same content; `missing` ones passed before the turn and are no longer run. `is_known` says that
+    nothing was run: the same command was, on the same content."""
 
     command: str
     outcome: Literal["passed", "failed", "slow", "unusable"]
     exit_code: int | None = None
     duration_s: float = 0.0
     summary: str = ""
+    cause: SuiteCause | None = None
+    content: Sha256 = ""
+    results: Blob | None = None
+    passed: int = 0
+    failed: int = 0
+    regressions: tuple[str, ...] = ()
+    flaky: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    is_known: bool = False
+
+
+class RollbackOffered(Event, frozen=True):
+    """Tests that passed before the turn fail after it, and the agent was told so twice. Nothing was taken
+    back: undoing the turn does that, when somebody wants it. `files` are what the turn changed."""
+
+    turn: int
+    tests: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
 
 class ChangesChecked(Event, frozen=True):

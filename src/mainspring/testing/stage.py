@@ -96,7 +96,7 @@ class Stage:
             config.settings,
             work=UNASSISTED,
             plugins=PluginSettings(enabled=False),
-            checks=ChecksSettings(after_change="off"),
+            checks=ChecksSettings(after_change="off", regressions="off"),
         )
         return msgspec.structs.replace(config, settings=settings)
 

@@ -12,7 +12,7 @@ from mainspring.errors import ContextOverflow, MediaRefused, ModelError
 from mainspring.events import AssistantSaid, CallStarted, NoteAdded
 from mainspring.folds.ledger import STEP, Refusal
 from mainspring.models import Model, Request, UserMessage
-from mainspring.turns.calls import run_calls, start, startable
+from mainspring.turns.calls import run_calls
 from mainspring.turns.endings import End, refused, run_to_end
 from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import ask
@@ -22,10 +22,12 @@ from mainspring.turns.small import is_asked_for_effect, told_dropped
 from mainspring.turns.spend import reserve, settle
 from mainspring.turns.steers import take_steers
 from mainspring.turns.upkeep import (
+    before_calls,
     check_guards,
     compact_if_needed,
     leave_out_refused_media,
     report_ended_processes,
+    started_with,
     tell_unfit_media,
 )
 
@@ -46,6 +48,7 @@ async def _steps(runtime: Runtime) -> End:
             new = sum(not call.is_started for call in state.open_calls)
             if refusal := state.ledger.refuse_calls(new, state.limits):
                 return refused(refusal)
+            await before_calls(runtime)
             if end := await run_calls(runtime):
                 return end
         await take_steers(runtime)
@@ -108,7 +111,7 @@ async def _step(runtime: Runtime) -> End | None:
     said = runtime.recorder.hidden(said)
     starts: list[CallStarted] = []
     try:
-        starts = [start(runtime, each) for each in await startable(runtime, said)]
+        starts = await started_with(runtime, said)
     finally:
         noted = told_dropped(finished.dropped)
         await settle(runtime, reservation, finished.usage, said, *noted, *starts, speed=finished.speed)

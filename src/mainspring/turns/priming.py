@@ -63,8 +63,8 @@ async def _test_report(runtime: Runtime, task: str, found: Found) -> str:
     if not project.test or not (tests or project.test in task):
         return ""
     timeout_s = _PATIENCE * runtime.workbench.work.test_timeout_s
-    ended = await run_suite(runtime, command_for(project, tests), "task", timeout_s=timeout_s)
-    return f"--- {ended.summary}" if ended and ended.outcome in ("passed", "failed") else ""
+    ran = await run_suite(runtime, command_for(project, tests), "task", timeout_s=timeout_s)
+    return f"--- {ran.ended.summary}" if ran and ran.ended.outcome in ("passed", "failed") else ""
 
 
 async def _recall(runtime: Runtime) -> None:

@@ -99,6 +99,30 @@ class ChangeChecks(Protocol):
     async def close(self) -> None: ...
 
 
+class RegressionGuard(Protocol):
+    """Knows what the project's tests said before a turn changed anything, and says what is worse since."""
+
+    async def is_due(self, runtime: Runtime, /) -> bool:
+        """Whether the turn has changed nothing yet, and the tests should run before it does."""
+        ...
+
+    async def before_calls(self, runtime: Runtime, /) -> None:
+        """Runs the tests before the open calls, if that is due."""
+        ...
+
+    async def comparison(self, runtime: Runtime, /) -> Any:
+        """What compares a result with that (`turns.suite.Compare`); None when there is nothing to compare."""
+        ...
+
+    async def tell_broken(self, runtime: Runtime, ran: Any, project: Any, /) -> bool:
+        """Tells the model what a run after a change shows to be broken; whether there was anything new."""
+        ...
+
+    async def before_done(self, runtime: Runtime, /) -> None:
+        """Runs all tests before a turn that changed files ends, and tells what is broken, a few times."""
+        ...
+
+
 class Workbench(msgspec.Struct, frozen=True, kw_only=True):
     """What the calls of a session work with. `choose_sandbox` is asked when a sandbox is first needed;
     `processes` is the folder of background processes; `nested` finds the instructions of subfolders."""
@@ -135,6 +159,8 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
     """The file in which folds are kept, so that a long session opens quickly."""
     checks: ChangeChecks | None = None
     """Who looks at what each step changed; None when nobody does."""
+    guard: RegressionGuard | None = None
+    """Who compares the project's tests with what they said before the turn; None when nobody does."""
 
 
 class Runtime:

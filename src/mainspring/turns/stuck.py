@@ -89,7 +89,8 @@ async def lost_attempt(runtime: Runtime) -> End | None:
     said = await runtime.journal.last("AssistantSaid", "TurnStarted")
     if said is None or not isinstance(said.event, AssistantSaid):  # that reply was one of an earlier attempt
         return None
-    since = await runtime.journal.read(after=said.seq, kinds=("FilesChanged", "SuiteEnded"))
+    read = await runtime.journal.read(after=said.seq, kinds=("FilesChanged", "SuiteEnded"))
+    since = [item for item in read if getattr(item.event, "cause", None) != "baseline"]
     if not since:
         return End("failed", "The files are as they were; the task is tried again.")
     is_failed = any(isinstance(item.event, SuiteEnded) and item.event.outcome == "failed" for item in since)

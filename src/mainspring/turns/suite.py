@@ -2,16 +2,18 @@
 time limit, on record before and after.
 
 Tests that were too slow, or that cannot run here, are not run again in the same session; the journal says so.
+Whether a result is worse than before is decided by the guard of `Upkeep`, where there is one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
 
+from mainspring.context.history import read_all
 from mainspring.errors import PathRefused, SandboxError
 from mainspring.events import (
     TESTS_SOURCE,
@@ -20,6 +22,7 @@ from mainspring.events import (
     Event,
     FilesChanged,
     NoteAdded,
+    SuiteCause,
     SuiteEnded,
     SuiteStarted,
     UserSaid,
@@ -35,6 +38,7 @@ from mainspring.turns.runtime import Runtime, time_left
 from mainspring.turns.small import after_tests, tell_untested
 from mainspring.workspace.affected import affected_command
 from mainspring.workspace.project import Project, asked_test, look_at
+from mainspring.workspace.test_results import ENVIRONMENT, TestResults, read_results, verbose
 
 _SHELL = "shell"
 _SHOWN_LINES = 15
@@ -44,9 +48,23 @@ _MAX_TEST_BYTES = 256 * 1024
 _NOT_FOUND = (126, 127)
 _NO_RUNNER = lazy_pattern(rb"No module named '?(?:pytest|nose|tox|nox)'?\s*$")
 _NOTHING_COLLECTED = 5
+_NAMES_PASSED = ("PASSED ", "XPASS ")
 _VARYING = lazy_pattern(r"\d+(?:\.\d+)?\s*(?:ms|s|seconds?)\b|0x[0-9a-fA-F]+|=+|-{3,}")
-# Results as short as runners can make them, and no caches left in the workspace.
-_ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_ADDOPTS": "-q --tb=short -p no:cacheprovider"}
+_MOST_SLOW = 2
+CALL_PREFIX = "tests:"
+"""How the calls begin under which the time machine records what tests did to files."""
+
+
+class SuiteRun(msgspec.Struct, frozen=True):
+    """A run of tests that is on record, with what single ones said, and all that was printed."""
+
+    ended: SuiteEnded
+    results: TestResults = TestResults()
+    output: str = ""
+
+
+Compare = Callable[[SuiteEnded, TestResults], SuiteEnded]
+"""Adds to a result what it means, before it is recorded."""
 
 
 async def project_of(runtime: Runtime, task: str) -> Project:
@@ -54,11 +72,19 @@ async def project_of(runtime: Runtime, task: str) -> Project:
     return asked_test(await asyncio.to_thread(look_at, runtime.state.workspace), task)
 
 
+async def project_of_turn(runtime: Runtime) -> Project:
+    """The same, with the task of the open turn."""
+    said = await runtime.journal.last("UserSaid")
+    task = said.event.text if said and isinstance(said.event, UserSaid) else ""
+    return await project_of(runtime, runtime.recorder.vault.expand(task))
+
+
 async def check_changes(runtime: Runtime) -> None:
-    """After calls that changed files, runs the tests that may notice, and tells the model their result when
-    it is another one than before."""
-    state, work = runtime.state, runtime.workbench.work
-    if not state.last_reply.calls or not work.is_testing_changes(state.prompt.profile):
+    """After calls that changed files, runs the tests that may notice. Tests that passed before the turn are
+    told by the guard; where every change is tested, the result is told when it is another one than before."""
+    state, work, guard = runtime.state, runtime.workbench.work, runtime.upkeep.guard
+    is_testing = work.is_testing_changes(state.prompt.profile)
+    if not state.last_reply.calls or not (is_testing or (guard and work.after_change != "off")):
         return
     last = await runtime.journal.last("AssistantSaid", "SuiteStarted", "SuiteEnded")
     since = await runtime.journal.read(after=last.seq if last else 0, kinds=("FilesChanged", "NoteAdded"))
@@ -67,50 +93,100 @@ async def check_changes(runtime: Runtime) -> None:
     is_told = any(isinstance(item.event, NoteAdded) and item.event.source == TESTS_SOURCE for item in since)
     if not changed or is_told:
         return
-    said = await runtime.journal.last("UserSaid")
-    task = said.event.text if said and isinstance(said.event, UserSaid) else ""
-    project = await project_of(runtime, runtime.recorder.vault.expand(task))
+    compare = await guard.comparison(runtime) if guard else None
+    if not (is_testing or compare):
+        return
+    project = await project_of_turn(runtime)
     command = await asyncio.to_thread(_affected, runtime.workbench.files, project, changed)
     before = await runtime.journal.last("SuiteEnded")
-    ended = await run_suite(runtime, command, "change", timeout_s=work.test_timeout_s)
+    ran = await run_suite(runtime, command, "change", timeout_s=work.test_timeout_s, compare=compare)
     known = before.event if before else None
-    if ended is None or ended.outcome not in ("passed", "failed"):
+    if guard and ran and await guard.tell_broken(runtime, ran, project):
+        return
+    if not is_testing:
+        return
+    if ran is None or ran.ended.outcome not in ("passed", "failed"):
         await tell_untested(runtime)
-    elif not _is_same(known, ended):
-        text = ended.summary + after_tests(runtime, changes, is_passed=ended.outcome == "passed")
+    elif not _is_same(known, ran.ended):
+        text = ran.ended.summary + after_tests(runtime, changes, is_passed=ran.ended.outcome == "passed")
         await runtime.record(
             NoteAdded(text=text, source=TESTS_SOURCE, suspicious=suspicions(text)), is_durable=False
         )
 
 
 async def run_suite(
-    runtime: Runtime, command: str, cause: Literal["task", "change"], *, timeout_s: float
-) -> SuiteEnded | None:
-    """The result on record; None when nothing was run."""
+    runtime: Runtime, command: str, cause: SuiteCause, *, timeout_s: float, compare: Compare | None = None
+) -> SuiteRun | None:
+    """The result on record; None when nothing was run. All tests before a change and before the end are not
+    run again on a content of which their result is known."""
     left = time_left(runtime)
     timeout_s = min(timeout_s, left.time_s) if left else timeout_s
     if not command or timeout_s <= 0 or not await may_run(runtime, command):
         return None
-    call = f"tests:{runtime.last_seq}"
-    await runtime.record(SuiteStarted(command=command, cause=cause, timeout_s=timeout_s))
+    call = f"{CALL_PREFIX}{runtime.last_seq}"
     machine, keep = runtime.workbench.time_machine, runtime.recorder.put_blobs
     await machine.begin(call)
+    finished: CommandResult | None = None
     try:
+        content = await machine.content_id()
+        if cause in ("baseline", "done") and (known := await _known(runtime, command, content)):
+            known = msgspec.structs.replace(known, cause=cause)
+            results = await results_of(runtime, known)
+            known = compare(known, results) if compare else known
+            await runtime.record(known, is_durable=False)
+            return SuiteRun(known, results)
+        await runtime.record(SuiteStarted(command=command, cause=cause, timeout_s=timeout_s))
         finished = await _run(runtime, command, timeout_s)
     finally:
         if changed := await machine.end([call], keep):
             await runtime.record(changed, is_durable=False)
     if finished is None:
         return None
-    ended = _ended(command, finished, runtime.recorder.vault.redact(_output(finished)))
+    output = runtime.recorder.vault.redact(_output(finished))
+    # Of an output that was cut nobody knows which tests are missing from it.
+    results = read_results(output) if not finished.dropped_bytes else TestResults()
+    ended = _ended(command, cause, finished, output)
+    ended = msgspec.structs.replace(
+        ended,
+        content=content,
+        results=await runtime.recorder.put_blob(msgspec.json.encode(results)) if results else None,
+        passed=len(results.passed),
+        failed=len(results.failed),
+    )
+    ended = compare(ended, results) if compare and ended.outcome in ("passed", "failed") else ended
     await runtime.record(ended, is_durable=False)
-    return ended
+    return SuiteRun(ended, results, output)
+
+
+async def results_of(runtime: Runtime, ended: SuiteEnded) -> TestResults:
+    """What single tests said in a run that is on record."""
+    if ended.results is None:
+        return TestResults()
+    return msgspec.json.decode(await runtime.recorder.get_blob(ended.results), type=TestResults)
+
+
+async def _known(runtime: Runtime, command: str, content: str) -> SuiteEnded | None:
+    """What the same command said of the same content in this session."""
+    for item in reversed(await read_all(runtime.journal, kinds=("SuiteEnded",))):
+        ended = item.event
+        if (
+            isinstance(ended, SuiteEnded)
+            and content
+            and (ended.command, ended.content) == (command, content)
+            and ended.outcome in ("passed", "failed")
+        ):
+            return msgspec.structs.replace(
+                ended, is_known=True, regressions=(), flaky=(), missing=(), duration_s=0.0
+            )
+    return None
 
 
 async def may_run(runtime: Runtime, command: str) -> bool:
     """Whether the agent could run it without a question, and no earlier run says that it is of no use."""
-    last = await runtime.journal.last("SuiteEnded")
-    if last and isinstance(last.event, SuiteEnded) and last.event.outcome in ("slow", "unusable"):
+    ran = [item.event for item in await read_all(runtime.journal, kinds=("SuiteEnded",))]
+    slow = {each.command for each in ran if isinstance(each, SuiteEnded) and each.outcome == "slow"}
+    is_unusable = any(isinstance(each, SuiteEnded) and each.outcome == "unusable" for each in ran)
+    if is_unusable or command in slow or len(slow) >= _MOST_SLOW:
         return False
     if runtime.workbench.toolbox.tool(_SHELL) is None:
         return False
@@ -119,7 +195,7 @@ async def may_run(runtime: Runtime, command: str) -> bool:
     except SandboxError:
         return False  # a call of the agent would be told so
     arguments = msgspec.json.encode({"command": command}).decode()
-    asked = CallAsked(call=f"tests:{runtime.last_seq}", name=_SHELL, arguments=arguments)
+    asked = CallAsked(call=f"{CALL_PREFIX}{runtime.last_seq}", name=_SHELL, arguments=arguments)
     return bool(await startable(runtime, AssistantSaid(step=runtime.state.step, parts=(asked,))))
 
 
@@ -128,10 +204,10 @@ async def _run(runtime: Runtime, command: str, timeout_s: float) -> CommandResul
     try:
         return await sandbox.run(
             Command(
-                argv=("bash", "-c", command),
+                argv=("bash", "-c", verbose(command)),
                 cwd=runtime.state.workspace,
                 timeout_s=timeout_s,
-                env=_ENVIRONMENT,
+                env=ENVIRONMENT,
                 is_whole=True,
             )
         )
@@ -139,11 +215,13 @@ async def _run(runtime: Runtime, command: str, timeout_s: float) -> CommandResul
         return None
 
 
-def _ended(command: str, finished: CommandResult, output: str) -> SuiteEnded:
+def _ended(command: str, cause: SuiteCause, finished: CommandResult, output: str) -> SuiteEnded:
     code = finished.exit_code
     is_unusable = code in _NOT_FOUND or bool(_NO_RUNNER.search(finished.stderr.rstrip()))
     is_empty = "pytest" in command and code == _NOTHING_COLLECTED
     outcome: Literal["passed", "failed", "slow", "unusable"] = "failed" if code else "passed"
+    if is_empty and cause == "baseline":  # there may be tests after the change
+        is_empty, outcome = False, "passed"
     if finished.stopped.startswith(TIMED_OUT):
         outcome = "slow"
     elif is_unusable or is_empty:
@@ -154,12 +232,14 @@ def _ended(command: str, finished: CommandResult, output: str) -> SuiteEnded:
         exit_code=code,
         duration_s=round(finished.duration_s, 3),
         summary=_summary(command, code, output),
+        cause=cause,
     )
 
 
 def _summary(command: str, code: int, output: str) -> str:
     """The end of what tests said: of those that passed a line."""
-    lines = [line for line in output.splitlines() if line.strip()][-(_SHOWN_LINES if code else 1) :]
+    said = (line for line in output.splitlines() if line.strip() and not line.startswith(_NAMES_PASSED))
+    lines = list(said)[-(_SHOWN_LINES if code else 1) :]
     shown = whole_characters("\n".join(lines))[-_SHOWN_CHARS:]
     return f"`{command}` was run for you: exit code {code}" + (f"\n{shown}" if shown else "")
 

@@ -6,11 +6,22 @@ All decide from folds of the journal alone, so a resumed turn decides the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mainspring.context.prompt import instructions_text
 from mainspring.context.values import touched_by
 from mainspring.errors import MediaRefused
-from mainspring.events import Ending, GuardTripped, MediaLeftOut, NoteAdded
+from mainspring.events import (
+    AssistantSaid,
+    CallAsked,
+    CallStarted,
+    Ending,
+    GuardTripped,
+    MediaLeftOut,
+    NoteAdded,
+)
 from mainspring.folds.processes import news
+from mainspring.turns.calls import start, startable
 from mainspring.turns.endings import UNCLEAN, End
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.stuck import lost_attempt, sample_as_usual, take_rung
@@ -32,6 +43,8 @@ async def check_guards(runtime: Runtime) -> End | None:
     if runtime.upkeep.checks and (problem := await runtime.upkeep.checks(runtime)):
         return End("failed", problem, UNCLEAN)
     await check_changes(runtime)
+    if runtime.upkeep.guard and runtime.history.is_answered:
+        await runtime.upkeep.guard.before_done(runtime)
     if end := await lost_attempt(runtime):
         return end
     await sample_as_usual(runtime)
@@ -41,6 +54,21 @@ async def check_guards(runtime: Runtime) -> End | None:
     if tripped is not runtime.guards.final:
         tripped = await take_rung(runtime, tripped)
     return _end(tripped) if tripped.is_final else None
+
+
+async def started_with(runtime: Runtime, said: AssistantSaid) -> list[CallStarted]:
+    """The starts of those calls that are recorded with their reply. None is when tests should run before
+    them: a process that dies in these has begun no call."""
+    if _may_change(runtime, said.calls) and (guard := runtime.upkeep.guard) and await guard.is_due(runtime):
+        return []
+    return [start(runtime, each) for each in await startable(runtime, said)]
+
+
+async def before_calls(runtime: Runtime) -> None:
+    """What has to be known before files change."""
+    calls = [call.asked for call in runtime.state.open_calls]
+    if runtime.upkeep.guard and _may_change(runtime, calls):
+        await runtime.upkeep.guard.before_calls(runtime)
 
 
 async def report_ended_processes(runtime: Runtime) -> None:
@@ -86,6 +114,11 @@ async def compact_if_needed(runtime: Runtime) -> End | None:
         return None
     left = runtime.history.estimated_tokens(state.prompt_size)
     return _too_large(runtime, left, window) if window and left > window else None
+
+
+def _may_change(runtime: Runtime, calls: Sequence[CallAsked]) -> bool:
+    tools = [runtime.workbench.toolbox.tool(asked.name) for asked in calls]
+    return any(tool is not None and tool.effect in ("write", "execute") for tool in tools)
 
 
 def _new_instructions(runtime: Runtime) -> list[NoteAdded]:

@@ -39,6 +39,10 @@ class TimeMachine(Protocol):
         """The SHA-256 of a file, by its whole path, that has this status; empty when it is not known."""
         ...
 
+    async def content_id(self) -> str:
+        """The same for the same contents under the same names, as of the last look; empty when unknown."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -61,6 +65,9 @@ class Unrecorded:
         return
 
     def known_content(self, path: str, entry: TreeEntry) -> str:  # noqa: ARG002
+        return ""
+
+    async def content_id(self) -> str:
         return ""
 
     async def close(self) -> None:

@@ -22,7 +22,7 @@ _IN_TEST_FOLDER = lazy_pattern(
     r"(?:^|/)(?:tests?|__tests__|spec)/(?!.*(?:^|/)(?:__init__|conftest)\.py$)[^/]+\.(?:[cm]?[jt]sx?)$"
 )
 _NOT_CODE = lazy_pattern(
-    r"\.(?:md|rst|adoc|png|jpe?g|gif|svg|pdf|lock)$|(?:^|/)(?:LICENSE|\.gitignore)$", re.IGNORECASE
+    r"\.(?:md|rst|adoc|png|jpe?g|gif|svg|pdf|lock|log)$|(?:^|/)(?:LICENSE|\.gitignore)$", re.IGNORECASE
 )
 _PYTEST = lazy_pattern(r"(?:python3? -m )?pytest(?: |$)")
 _UNITTEST = lazy_pattern(r"python3? -m unittest(?: |$)")

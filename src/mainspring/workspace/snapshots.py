@@ -132,6 +132,18 @@ class Snapshots:
         known = self._tree.get(path.removeprefix(self._prefix))
         return known.content if known and not known.is_fresh and known.has_status_of(entry) else ""
 
+    async def content_id(self) -> str:
+        return await asyncio.to_thread(self._content_id)
+
+    def _content_id(self) -> str:
+        digest = hashlib.sha256()
+        with self._turn:
+            for path, entry in sorted(self._tree.entries()):
+                if not entry.is_folder:
+                    held = entry.content or f"{entry.size}:{entry.mtime_ns}"
+                    digest.update(os.fsencode(f"{path}\0{entry.mode & 0o111}\0{held}\0"))
+        return digest.hexdigest()
+
     async def close(self) -> None:
         self._is_closed = True
         await asyncio.to_thread(self._close)

@@ -37,6 +37,7 @@ from mainspring.events import (
     PlanSet,
     Recorded,
     RequestFailed,
+    RollbackOffered,
     RoutingWarned,
     SpendReserved,
     SpendSettled,
@@ -65,6 +66,7 @@ _ASIDE = (
     RoutingWarned,
     SuiteStarted,
     SuiteEnded,
+    RollbackOffered,
     HookEnded,
 )
 """What a person should know while it happens, and the protocol has no update for."""
