@@ -55,7 +55,7 @@ ARROWS: dict[str, set[str]] = {
     "waits": {"folds"},
     "context": {"waits", "workspace"},
     "goals": {"evidence"},
-    "agents": {"documents"},
+    "agents": {"documents", "evidence"},
     "checks": {"documents"},
     "notify": {"documents"},
     "plugins": {"engines", "mcp"},

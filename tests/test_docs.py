@@ -16,6 +16,7 @@ import click
 import msgspec
 import pytest
 
+from mainspring.agents.task_files import read_tasks
 from mainspring.approvals.rules import parse
 from mainspring.cli.commands import mainspring
 from mainspring.goals.profiles import load_profile
@@ -162,6 +163,9 @@ def test_settings_on_a_page_are_taken(page: Path, tmp_path: Path) -> None:
         found = tomllib.loads(text)
         if "rule" in found:
             assert parse(text).rules
+        elif "task" in found:
+            (tmp_path / "tasks.toml").write_text(text)
+            assert read_tasks(tmp_path / "tasks.toml")
         elif "prompt" in found:
             (tmp_path / "profiles").mkdir(exist_ok=True)
             (tmp_path / "profiles" / "mine.toml").write_text(text)

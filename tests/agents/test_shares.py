@@ -68,12 +68,13 @@ class Tree:
         most = Usage(input_tokens=input_tokens, output_tokens=min(allowed))
         truly = Usage(input_tokens=input_tokens, output_tokens=int(most.output_tokens * used))
         node.spends += 1
+        spend = f"{who}:{node.spends}"
         for each, child in line:
-            spend = f"{who}:{node.spends}"
             each.ledger.hold(
                 SpendReserved(spend=spend, tokens=most.total_tokens, usd=PRICE.cost_usd(most), child=child)
             )
-            self.check()
+        self.check()
+        for each, _ in line:
             each.ledger.settle(SpendSettled(spend=spend, usage=truly, usd=PRICE.cost_usd(truly)))
 
     def call(self, who: str) -> None:

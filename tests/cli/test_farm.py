@@ -225,7 +225,7 @@ def test_a_farm_that_is_killed_at_any_commit_is_whole_when_it_is_resumed(
     ]
     cache = str(repository.home.parent / "cache")
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.cli.farm_worker", str(commits), "farm", "answer it", *models, "--check", CHECK,
+        [sys.executable, "-m", "tests.cli.killed_worker", str(commits), "farm", "answer it", *models, "--check", CHECK,
          "--sandbox", "none", "-C", str(repository.workspace), *FREE],
         cwd=ROOT, env=repository.environment(XDG_CACHE_HOME=cache), stdin=subprocess.DEVNULL, capture_output=True,
         text=True, timeout=60, check=False,

@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
-from pathlib import Path
-from typing import Protocol
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 
 import msgspec
 
 from mainspring.agents.delegate import NAME, DelegateArguments, isolation_of
 from mainspring.agents.files import GENERAL, Agent
 from mainspring.agents.landing import bring_back
-from mainspring.agents.results import MAX_TEXT, ChildWork, is_open, progress, told, work_of
-from mainspring.agents.shares import limits_of, share_of
-from mainspring.approvals.questions import Approver
-from mainspring.catalog import Sessions, reading
+from mainspring.agents.ports import CheckedTurns, ChildOpener, ChildPlace
+from mainspring.agents.questions import child_approver
+from mainspring.agents.results import MAX_TEXT, ChildWork, is_open, is_unbegun, progress, told, work_of
+from mainspring.agents.shares import limits_of, share_of, task_share
+from mainspring.catalog import Sessions
 from mainspring.disk.ids import new_id
 from mainspring.errors import JournalDamaged, JournalError, JournalOwned, MainspringError, UnknownSession
 from mainspring.events import (
     CHILD_WAIT,
     KEEPS_CALLS_OPEN,
-    ApprovalAsked,
-    ApprovalGiven,
     CallStarted,
     ChildEnded,
     ChildStarted,
@@ -39,6 +36,8 @@ from mainspring.events import (
     NoteAdded,
     OnChild,
     OutputDelta,
+    PlannedTask,
+    Recorded,
     SpendReserved,
     TurnEnded,
     TurnStarted,
@@ -58,21 +57,6 @@ _SOURCE = NAME
 _LOOK_S = 0.5
 
 
-class ChildPlace(msgspec.Struct, frozen=True):
-    """Where a child works, and what it may read beside that."""
-
-    folder: Path
-    readable: tuple[Path, ...] = ()
-
-
-class ChildOpener(Protocol):
-    """Opens the session of a child."""
-
-    def __call__(
-        self, started: ChildStarted, agent: Agent, place: ChildPlace, approver: Approver, *, is_new: bool
-    ) -> AbstractAsyncContextManager[Session]: ...
-
-
 class ChildRunner:
     """`refusal` says why an agent may not work here with the model that was named; empty when it may.
     `copy_for` is the copy of the workspace that a child works in, unless it only reads."""
@@ -85,6 +69,7 @@ class ChildRunner:
         open_child: ChildOpener,
         refusal: Callable[[Agent, str], str],
         copy_for: Callable[[str], Worktree],
+        checked_turns: CheckedTurns,
     ) -> None:
         self._parent = parent
         self._sessions = sessions
@@ -92,6 +77,7 @@ class ChildRunner:
         self._open_child = open_child
         self._refusal = refusal
         self._copy_for = copy_for
+        self._checked_turns = checked_turns
         self._runtime = runtime_of(parent)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._live: dict[str, Session] = {}
@@ -118,7 +104,7 @@ class ChildRunner:
         children = self._parent.state.children
         started = children.calls.get(place.call) or await self._begin(arguments, place.call)
         child = started.child
-        self._start(started)
+        self.go_on_with(started)
         if started.is_background:
             return Output(
                 text=f"Child {child} is at work in the background. You are told when it has ended. It ends"
@@ -144,7 +130,7 @@ class ChildRunner:
         agent = self._agent(arguments.agent, arguments.model)
         async with self._planning:
             state = self._parent.state
-            if len(state.children.open) >= MAX_AT_WORK:
+            if not self.has_room:
                 most = plural(MAX_AT_WORK, "child").replace("childs", "children")
                 raise ToolFailed(f"{most} are at work already; wait for one of them to end.")
             started = ChildStarted(
@@ -159,6 +145,53 @@ class ChildRunner:
             )
             await self._runtime.record(started)
         return started
+
+    async def begin_task(
+        self, task: PlannedTask, text: str, call: str, later: Sequence[PlannedTask], reserve: float
+    ) -> None:
+        """Begins a task of a graph, where those in `later` will follow; one that cannot begin has ended at
+        once, on record."""
+        async with self._planning:
+            started = ChildStarted(
+                child=new_id(),
+                task=text,
+                agent=task.agent or GENERAL.name,
+                call=call,
+                model=task.model,
+                node=task.name,
+                checks=task.checks,
+            )
+            try:
+                agent = self._agent(task.agent, task.model)
+                share = task_share(
+                    self._parent.state.ledger, self._runtime.limits, task, later, reserve=reserve
+                )
+                if share is None:
+                    raise ToolFailed("Too little of the budget is left for it.")
+            except ToolFailed as error:
+                ended = ChildEnded(child=started.child, state="failed", detail=str(error))
+                await self._runtime.record(started, ended)
+                return
+            started = msgspec.structs.replace(
+                started,
+                model=task.model or agent.model,
+                isolation=isolation_of(DelegateArguments(task=text), agent, self._parent.state.mode),
+                limits=limits_of(share, budget_usd=None, steps=agent.max_turns, tokens=agent.max_tokens),
+            )
+            await self._runtime.record(started)
+        self.go_on_with(started)
+
+    async def until_one_ended(self, children: Collection[str]) -> bool:
+        """Waits until one of these children has ended; False when one stopped without an end on record."""
+        tasks = [self._tasks[child] for child in children if child in self._tasks]
+        if tasks:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        at_work = {child for child, task in self._tasks.items() if not task.done()}
+        return not (self._parent.state.children.open.keys() & (set(children) - at_work))
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._parent.state.children.open) < MAX_AT_WORK
 
     def _agent(self, name: str, model: str) -> Agent:
         agent = GENERAL if name in ("", GENERAL.name) else self._agents.get(name)
@@ -181,7 +214,8 @@ class ChildRunner:
             raise ToolFailed("Too little of the budget is left to give some away; do it yourself, briefly.")
         return limits_of(share, budget_usd=arguments.budget, steps=agent.max_turns, tokens=agent.max_tokens)
 
-    def _start(self, started: ChildStarted) -> None:
+    def go_on_with(self, started: ChildStarted) -> None:
+        """Has a child work that has no end on record; nothing when it does already."""
         if started.child in self._tasks or started.child not in self._parent.state.children.open:
             return
         self._follow_parent()
@@ -200,6 +234,8 @@ class ChildRunner:
             ended = await self._ended_by(started, "failed", f"{error.message} {error.remedy}".strip())
         except Exception as error:  # noqa: BLE001 - a fault of a child is on record in its journal, and told to its parent
             ended = await self._ended_by(started, "failed", f"mainspring itself failed: {error!r}")
+        if ended.state == "stopped" and self._is_closed and _is_of_person(started):
+            return  # whoever opens the session again goes on with it
         with suppress(JournalError):
             if started.isolation == "read-only":
                 await self._end(started, ended, time.monotonic() - began)
@@ -229,7 +265,7 @@ class ChildRunner:
     async def _until_earlier_ended(self, started: ChildStarted) -> None:
         """Work is taken over in the order in which it was given away: the same calls give the same files."""
         earlier = list(self._parent.state.children.open.values())
-        if started in earlier and not started.is_background:
+        if started in earlier and not (started.is_background or started.node):
             before = [each for each in earlier[: earlier.index(started)] if not each.is_background]
             tasks = [self._tasks[each.child] for each in before if each.child in self._tasks]
             if tasks:
@@ -239,10 +275,13 @@ class ChildRunner:
         child = started.child
         agent = self._agent(started.agent, started.model)
         while True:
-            is_new = await self._is_new(child)
+            share = self._parent.state.ledger.shares.open.get(child)
+            is_new = await is_unbegun(self._sessions, child, has_spent=bool(share and share.tokens))
             try:
                 place = await self._place(started)
-                opened = self._open_child(started, agent, place, self._approver(started), is_new=is_new)
+                opened = self._open_child(
+                    started, agent, place, child_approver(self._runtime, started), is_new=is_new
+                )
                 async with opened as session:
                     self._live[child] = session
                     try:
@@ -274,33 +313,25 @@ class ChildRunner:
         return True
 
     async def _taken(self, session: Session, started: ChildStarted) -> None:
-        state = session.state
         if started.child in self._stopped:
             return
-        is_over = state.last_ending is not None and state.last_ending.ending not in KEEPS_CALLS_OPEN
-        if not session.is_turn_wanted and is_over:
-            return
-        is_told = state.turn > 0 or session.is_turn_wanted
-        async with aclosing(session.run("" if is_told else started.task)) as events:
-            async for event in events:
-                if text := progress(event):
+        events = self._checked_turns(session, started) if started.checks else self._turn(session, started)
+        async with aclosing(events):
+            async for item in events:
+                if text := progress(item.event):
                     self._runtime.show(OutputDelta(call=started.call, text=text))
                 if started.child in self._stopped:
                     session.stop_soon()
 
-    async def _is_new(self, child: str) -> bool:
-        """Whether there is nothing of a child yet; one that has spent and has no journal is lost."""
-        try:
-            async with reading(self._sessions, child) as journal:
-                if await journal.last_seq():
-                    return False
-        except UnknownSession:
-            share = self._parent.state.ledger.shares.open.get(child)
-            if share and share.tokens:
-                raise
-            return True
-        await self._sessions.delete(child)
-        return True
+    async def _turn(self, session: Session, started: ChildStarted) -> AsyncGenerator[Recorded]:
+        state, last = session.state, session.state.last_ending
+        goes_on = (*KEEPS_CALLS_OPEN, "interrupted") if _is_of_person(started) else KEEPS_CALLS_OPEN
+        if not session.is_turn_wanted and last is not None and last.ending not in goes_on:
+            return
+        is_told = state.turn > 0 or session.is_turn_wanted
+        async with aclosing(session.watch("" if is_told else started.task)) as events:
+            async for item in events:
+                yield item
 
     async def _ended_by(self, started: ChildStarted, state: ChildState, detail: str) -> ChildEnded:
         try:
@@ -320,30 +351,10 @@ class ChildRunner:
             ended = msgspec.structs.replace(ended, text=ended.text[:MAX_TEXT], full=full)
         ended = msgspec.structs.replace(ended, duration_s=round(duration_s, 3))
         events: list[Event] = [*changed, ended]
-        if started.is_background or state.open_call(started.call) is None:
+        if started.is_background or not (started.node or state.open_call(started.call)):
             text = told(ended, started.agent)
             events.append(NoteAdded(text=text, source=_SOURCE, suspicious=suspicions(text)))
         await runtime.record(*events)
-
-    def _approver(self, started: ChildStarted) -> Approver:
-        """Asks whom the parent asks, on record there, with the child's name."""
-        approvals = self._runtime.approvals
-
-        async def approve(question: ApprovalAsked) -> ApprovalGiven:
-            reason = f"{started.agent} ({started.child}): {question.reason}"
-            asked = msgspec.structs.replace(question, call=f"{started.child}.{question.call}", reason=reason)
-            given = await approvals.ask_person(asked)
-            if given is None:  # nobody is there: the child goes on without it, and says so
-                given = ApprovalGiven(
-                    call=asked.call,
-                    arguments_sha256=asked.arguments_sha256,
-                    decision="expire",
-                    by="mainspring",
-                )
-                await self._runtime.record(given)
-            return msgspec.structs.replace(given, call=question.call)
-
-        return approve
 
     def _follow_parent(self) -> None:
         if self._watcher is None:
@@ -359,7 +370,7 @@ class ChildRunner:
                     case TurnStarted() | CallStarted() | SpendReserved() if left:
                         for started in tuple(self._parent.state.children.open.values()):
                             if started.child in left:
-                                self._start(started)
+                                self.go_on_with(started)
                         left.clear()
                     case TurnEnded(ending="interrupted"):
                         for child in tuple(self._tasks):
@@ -380,3 +391,8 @@ class ChildRunner:
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
+
+
+def _is_of_person(started: ChildStarted) -> bool:
+    """Whether it does a task of a graph that a person gave: it goes on after it was interrupted."""
+    return bool(started.node) and not started.call

@@ -11,6 +11,8 @@ from mainspring.documents.call_lines import call_line
 from mainspring.errors import UnknownSession
 from mainspring.events import (
     AssistantSaid,
+    AttemptEnded,
+    CheckEnded,
     ChildEnded,
     ChildState,
     Ending,
@@ -21,7 +23,8 @@ from mainspring.events import (
     Usage,
 )
 from mainspring.events.counts import plural, rounded_usd
-from mainspring.journal import JournalReader, events_in
+from mainspring.evidence.checks import failing_text
+from mainspring.journal import JournalReader, events_in, last_event
 from mainspring.tools.bounds import HANDLE
 
 MAX_TEXT = 8_000
@@ -44,13 +47,18 @@ class ChildWork(msgspec.Struct, frozen=True, kw_only=True):
     calls: int = 0
     usage: Usage = Usage()
     cost_usd: float = 0.0
+    passed: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    why: str = ""
 
     @property
     def state(self) -> ChildState:
+        if self.failed and self.ended and self.ended.ending == "done":
+            return "failed"
         return _STATES.get(self.ended.ending, "failed") if self.ended else "failed"
 
     def as_ended(self, child: str, state: ChildState, detail: str = "") -> ChildEnded:
-        said = (self.ended.detail if self.ended and self.ended.ending != "done" else "") or detail
+        said = (self.ended.detail if self.ended and self.ended.ending != "done" else "") or detail or self.why
         return ChildEnded(
             child=child,
             state=state,
@@ -60,6 +68,8 @@ class ChildWork(msgspec.Struct, frozen=True, kw_only=True):
             calls=self.calls,
             usage=self.usage,
             cost_usd=self.cost_usd,
+            passed=self.passed,
+            failed=self.failed,
         )
 
 
@@ -83,6 +93,7 @@ async def _work(journal: JournalReader) -> ChildWork:
                 usage, spent = usage.plus(settled.usage), spent + settled.usd
             case _:
                 pass
+    judged = await last_event(journal, AttemptEnded)
     return ChildWork(
         ended=last.event if last and isinstance(last.event, TurnEnded) else None,
         text=said.event.text if said and isinstance(said.event, AssistantSaid) else "",
@@ -90,7 +101,17 @@ async def _work(journal: JournalReader) -> ChildWork:
         calls=await journal.count("CallStarted"),
         usage=usage,
         cost_usd=rounded_usd(spent + sum(held.values())),
+        passed=judged.passed if judged else (),
+        failed=judged.failed if judged else (),
+        why=await _failure(journal) if judged and judged.failed else "",
     )
+
+
+async def _failure(journal: JournalReader) -> str:
+    """What the first of the checks that failed last said."""
+    ran = [item.event async for item in events_in(journal, kinds=("CheckEnded",))]
+    check = next(each for each in ran if isinstance(each, CheckEnded) and not each.passed)
+    return f"check failed: {failing_text(check, await journal.get(check.output) if check.output else b'')}"
 
 
 def told(ended: ChildEnded, agent: str) -> str:
@@ -140,3 +161,18 @@ async def is_open(sessions: Sessions, child: str) -> bool:
         return await running(sessions, child) is not None
     except UnknownSession:
         return False
+
+
+async def is_unbegun(sessions: Sessions, child: str, *, has_spent: bool) -> bool:
+    """Whether there is nothing of a child yet; one that has spent and has no journal is lost
+    (`UnknownSession`)."""
+    try:
+        async with reading(sessions, child) as journal:
+            if await journal.last_seq():
+                return False
+    except UnknownSession:
+        if has_spent:
+            raise
+        return True
+    await sessions.delete(child)
+    return True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mainspring.events import Cap, Limits
+from collections.abc import Sequence
+
+from mainspring.events import Cap, Limits, PlannedTask
 from mainspring.folds.ledger import Ledger
 
 RESERVE = 0.2
@@ -16,11 +18,37 @@ def share_of(ledger: Ledger, limits: Limits, *, beside: int) -> Cap | None:
     """What a child may use of what the caps of its parent leave, where `beside` further children are about to
     begin; None when that is too little. A child that is alone gets half of it, so that there can be another.
     What is not capped is not capped for a child either."""
-    left = ledger.left(limits)
-    parts = max(beside + 1, 2)
-    usd = None if left.usd is None else left.usd * (1 - RESERVE) / parts
-    tokens = None if left.tokens is None else int(left.tokens * (1 - RESERVE)) // parts
-    calls = None if left.calls is None else int(left.calls * (1 - RESERVE)) // parts
+    left, parts = _kept(ledger.left(limits), RESERVE), max(beside + 1, 2)
+    return _enough(left, None if left.usd is None else left.usd / parts, parts)
+
+
+def task_share(
+    ledger: Ledger, limits: Limits, task: PlannedTask, later: Sequence[PlannedTask], *, reserve: float
+) -> Cap | None:
+    """What a task of a graph may use, where those in `later` have not begun; None when that is too little. A
+    task with a budget may use that; what others have as theirs is not for those that have none, as far as
+    it goes."""
+    left, parts = _kept(ledger.left(limits), reserve), len(later) + 1
+    if left.usd is None:
+        return _enough(left, None, parts)
+    if task.budget_usd is not None:
+        return _enough(left, min(task.budget_usd, left.usd), parts)
+    promised = sum(each.budget_usd or 0.0 for each in later)
+    without = 1 + sum(each.budget_usd is None for each in later)
+    return _enough(left, max((left.usd - promised) / without, left.usd / parts), parts)
+
+
+def _kept(left: Cap, reserve: float) -> Cap:
+    return Cap(
+        usd=None if left.usd is None else left.usd * (1 - reserve),
+        tokens=None if left.tokens is None else int(left.tokens * (1 - reserve)),
+        calls=None if left.calls is None else int(left.calls * (1 - reserve)),
+    )
+
+
+def _enough(left: Cap, usd: float | None, parts: int) -> Cap | None:
+    tokens = None if left.tokens is None else left.tokens // parts
+    calls = None if left.calls is None else left.calls // parts
     if (usd is not None and usd < LEAST_USD) or (tokens is not None and tokens < LEAST_TOKENS) or calls == 0:
         return None
     return Cap(usd=usd, tokens=tokens, calls=calls)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing
+from functools import partial
 from pathlib import Path
 
-from mainspring.agents.children import ChildPlace, ChildRunner
+from mainspring.agents.children import ChildRunner
 from mainspring.agents.files import READERS, Agent
+from mainspring.agents.ports import ChildPlace
 from mainspring.app import build
 from mainspring.app.agents_beside import worktrees_folder
 from mainspring.app.models import delegated_model
 from mainspring.app.operations.agents import agent_refusal
+from mainspring.app.operations.attempts import continue_attempts, take_attempts
 from mainspring.app.search import search_tools
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
 from mainspring.errors import UsageError
-from mainspring.events import ChildStarted, Origin
+from mainspring.events import ChildStarted, Origin, Recorded
 from mainspring.folds.caps import is_money_capped
 from mainspring.models import Model
 from mainspring.models.wrapper import SharedModel
@@ -71,7 +74,7 @@ def runner_of(
         folder = worktrees_folder(config) / child
         return Worktree(folder, session.state.workspace, files, config.environment)
 
-    return ChildRunner(session, store, agents, opened, refusal, copy_for)
+    return ChildRunner(session, store, agents, opened, refusal, copy_for, checked_turns)
 
 
 def open_child(
@@ -123,6 +126,15 @@ def _tools(agent: Agent, config: Config, *, is_reading: bool) -> tuple[Tool | st
         return tuple(names)
     search = search_tools(config)[0] if config.settings.search.backend else []
     return (*(each for each in names if each != _SEARCH), *search)
+
+
+async def checked_turns(session: Session, started: ChildStarted) -> AsyncGenerator[Recorded]:
+    """Works on a task once and runs its checks there, or goes on with that."""
+    is_begun = await session.journal.last("AttemptsStarted") is not None
+    taken = partial(take_attempts, session, started.task, attempts=1, checks=started.checks)
+    async with aclosing(continue_attempts(session) if is_begun else taken()) as events:
+        async for item in events:
+            yield item
 
 
 def _model(name: str, parent: Session, config: Config) -> Model | str:

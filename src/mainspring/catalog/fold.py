@@ -12,10 +12,10 @@ from typing import Protocol
 
 import msgspec
 
+from mainspring.catalog.families import FAMILY_KINDS, family_end, family_title
 from mainspring.events import (
     AssistantSaid,
-    AttemptsEnded,
-    AttemptsStarted,
+    Event,
     GoalEnded,
     GoalPaused,
     GoalSet,
@@ -48,8 +48,7 @@ _FOLDED = tuple(
         IterationStarted,
         WaitStarted,
         WaitEnded,
-        AttemptsStarted,
-        AttemptsEnded,
+        *FAMILY_KINDS,
     )
 )
 _PAGE = 2000
@@ -293,25 +292,23 @@ def take(fold: SessionFold, recorded: Recorded) -> int:
     return 0
 
 
-def _take_farm(fold: SessionFold, event: AttemptsStarted | AttemptsEnded, seq: int) -> None:
-    """A farm is at work from its plan to its choice; other attempts are turns of the session itself."""
-    if isinstance(event, AttemptsStarted) and event.base:
-        fold.title, fold.is_open = _last_line(event.task.partition("\n")[0]), True
-    elif isinstance(event, AttemptsEnded) and not any(event.end_seqs):
-        fold.ending, fold.is_open = ("done" if event.is_passed else "failed"), False
-        fold.last_line, fold.last_line_seq = _last_line(f"attempt {event.kept}: {event.reason}"), seq
+def _take_family(fold: SessionFold, event: Event, seq: int) -> None:
+    if title := family_title(event):
+        fold.title, fold.is_open = _last_line(title), True
+    elif ended := family_end(event):
+        line, is_done = ended
+        fold.ending, fold.is_open = ("done" if is_done else "failed"), False
+        fold.last_line, fold.last_line_seq = _last_line(line), seq
 
 
 def _take_work(fold: SessionFold, recorded: Recorded) -> None:
     match recorded.event:
-        case AttemptsStarted() | AttemptsEnded() as event:
-            _take_farm(fold, event, recorded.seq)
         case (
             GoalSet() | GoalPaused() | GoalEnded() | IterationStarted() | WaitStarted() | WaitEnded() as event
         ):
             _take_goal(fold, event)
-        case _:
-            pass
+        case event:
+            _take_family(fold, event, recorded.seq)
 
 
 def _take_goal(

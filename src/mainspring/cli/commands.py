@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "goal": Entry("goals", "Pursue a goal for hours or days, or on a schedule.", is_common=True),
         "approve": Entry("approve", "Answer a blocked session's question, and continue it.", is_common=True),
         "farm": Entry("farm", "Attempt a task in parallel worktrees, and land the best."),
+        "tasks": Entry("tasks", "Have a graph of tasks done by agents, side by side."),
         "review": Entry("review", "Review a change: findings with file, line and severity."),
         "retry": Entry("run", "Ask the last question again, perhaps of another model."),
         "say": Entry("messages", "Say something to a session that is running."),

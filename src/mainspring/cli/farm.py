@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 from msgspec.structs import replace
@@ -20,12 +20,11 @@ from mainspring.app.operations.farm import (
     resume_farm,
     start_farm,
 )
-from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
-from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.ask import approver
-from mainspring.cli.config import NO_GATEWAY, load_config, offer_setup
+from mainspring.cli.config import load_config, offer_setup
+from mainspring.cli.family_options import FAMILY_OPTIONS, OUTPUT_OPTIONS
 from mainspring.cli.json_output import json_line
-from mainspring.cli.options import POSITIVE, with_options
+from mainspring.cli.options import with_options
 from mainspring.cli.piped import with_piped
 from mainspring.documents.lines import money
 from mainspring.errors import UsageError
@@ -58,25 +57,13 @@ _options = with_options(
         show_default=True,
         help="Attempts at a time.",
     ),
-    NO_GATEWAY,
-    click.option("--effort", type=click.Choice(get_args(Effort)), help="Reasoning effort of the models."),
-    click.option("--mode", type=click.Choice(MODE_NAMES), default=None, help="What needs approval."),
-    click.option("--sandbox", type=click.Choice(RUNG_NAMES), default=None, help="How to confine commands."),
-    click.option(
-        "--max-cost-usd", type=POSITIVE, help="Maximum cost of all attempts together, in US dollars."
-    ),
-    click.option("--max-tokens", type=click.IntRange(min=1), help="Maximum tokens of all attempts together."),
-    click.option(
-        "--allow-unpriced", is_flag=True, help="Accept a model of unknown price under a cost limit."
-    ),
-    ALLOW_HOME,
+    *FAMILY_OPTIONS,
     click.option(
         "--land", "lands", is_flag=True, help="Bring the best attempt into the current branch, if it passes."
     ),
     click.option("--drop", "drops", is_flag=True, help="With --land: remove the branches of the others."),
     click.option("--resume", "session", default="", help="Go on with this farm, or land it."),
-    click.option("--json", "is_json", is_flag=True, help="Print the result as JSON."),
-    click.option("-C", "folder", type=click.Path(path_type=Path), default=Path(), help="The workspace."),
+    *OUTPUT_OPTIONS,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mainspring.events import ChildEnded, ChildStarted, Event
+from mainspring.events import ChildEnded, ChildStarted, Event, TasksEnded, TasksStarted
 from mainspring.events.counts import plural
 
 _SHOWN_TASK = 100
@@ -16,7 +16,8 @@ def _child_started(event: ChildStarted) -> str:
     task = event.task.strip().partition("\n")[0]
     cut = f"{task[:_SHOWN_TASK]}…" if len(task) > _SHOWN_TASK else task
     behind = " in the background" if event.is_background else ""
-    return f"⑂ {event.agent} {event.child} begins{behind}: {cut}"
+    node = f" task {event.node}:" if event.node else ""
+    return f"⑂{node} {event.agent} {event.child} begins{behind}: {cut}"
 
 
 def _child_ended(event: ChildEnded) -> str:
@@ -28,7 +29,23 @@ def _child_ended(event: ChildEnded) -> str:
     return f"⑂ {event.child} {event.state}{why} ({used}){changed}{clash}"
 
 
+def _tasks_started(event: TasksStarted) -> str:
+    def line(name: str, needs: tuple[str, ...]) -> str:
+        return f"\n  {name}" + (f" (needs {', '.join(needs)})" if needs else "")
+
+    return f"⑂ {plural(len(event.tasks), 'task')}:" + "".join(
+        line(each.name, each.needs) for each in event.tasks
+    )
+
+
+def _tasks_ended(event: TasksEnded) -> str:
+    parts = (("done", event.done), ("failed", event.failed), ("blocked", event.blocked))
+    return "⑂ tasks: " + "; ".join(f"{state}: {', '.join(names)}" for state, names in parts if names)
+
+
 AGENT_LINES: dict[type[Event], Callable[[Any], str]] = {
     ChildStarted: _child_started,
     ChildEnded: _child_ended,
+    TasksStarted: _tasks_started,
+    TasksEnded: _tasks_ended,
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Literal
 
 from mainspring.events.base import Event, Id
-from mainspring.events.values import Blob, Limits, Usage
+from mainspring.events.values import Blob, Cap, Limits, Usage, Value
 
 ChildState = Literal["done", "failed", "stopped", "budget", "lost"]
 """How the work of a child ended. `budget` is its share or a limit of steps, calls or time; `lost` means that
@@ -27,7 +27,8 @@ CHILD_WAIT = "child-"
 class ChildStarted(Event, frozen=True):
     """A child with this id is about to work on `task`; recorded before there is such a session. `limits` is
     its share of what is left. `call` is the one that asked for it: its result is the child's, unless the
-    child works in the background."""
+    child works in the background. With a `node` it does that task of a graph. It is done only when each
+    command of `checks`, run where it worked, exits with 0."""
 
     child: Id
     task: str
@@ -37,12 +38,15 @@ class ChildStarted(Event, frozen=True):
     isolation: Isolation = "read-only"
     is_background: bool = False
     limits: Limits = Limits()
+    node: str = ""
+    checks: tuple[str, ...] = ()
 
 
 class ChildEnded(Event, frozen=True):
     """The work of a child is over. `text` is what it said last, cut when it is long: `full` has the whole.
     `diff` is what it changed in `files`; those in `conflicts` were changed here as well, and
-    `both` shows both sides; nothing was taken over then. `left_out` could not be taken over, and why."""
+    `both` shows both sides; nothing was taken over then. `left_out` could not be taken over, and why.
+    `passed` and `failed` are its checks."""
 
     child: Id
     state: ChildState
@@ -60,3 +64,40 @@ class ChildEnded(Event, frozen=True):
     usage: Usage = Usage()
     cost_usd: float = 0.0
     duration_s: float = 0.0
+    passed: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+class PlannedTask(Value, frozen=True):
+    """A task of a graph: it begins when all that it `needs` are done. `agent`, `model`, `checks` and
+    `budget_usd` are those of its child."""
+
+    name: str
+    text: str
+    needs: tuple[str, ...] = ()
+    agent: str = ""
+    model: str = ""
+    checks: tuple[str, ...] = ()
+    budget_usd: float | None = None
+
+
+class TasksStarted(Event, frozen=True):
+    """These tasks are to be done, each by a child, at most `at_once` at a time. `call` asked for them;
+    without one a person did, and all together may use `cap`. `is_unpriced` says that a model without a price
+    may work under it."""
+
+    tasks: tuple[PlannedTask, ...]
+    call: Id = ""
+    title: str = ""
+    at_once: int = 1
+    cap: Cap = Cap()
+    is_unpriced: bool = False
+
+
+class TasksEnded(Event, frozen=True):
+    """Nothing is left to do of a graph: what is `blocked` needs something that is not done."""
+
+    call: Id = ""
+    done: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""`mainspring farm` that is killed after so many commits of its journals, whichever they are."""
+"""A command that is killed after so many commits of its journals, whichever they are."""
 
 from __future__ import annotations
 

@@ -1,0 +1,32 @@
+"""Sessions that have others work for them: a farm is at work from its plan to its choice, and tasks of a
+person until none is left. Attempts in a session, and tasks of a call, belong to its own turns. Pure."""
+
+from __future__ import annotations
+
+from mainspring.events import AttemptsEnded, AttemptsStarted, Event, TasksEnded, TasksStarted
+
+FAMILY_KINDS = (AttemptsStarted, AttemptsEnded, TasksStarted, TasksEnded)
+
+
+def family_title(event: Event) -> str:
+    """What such work is called that begins here; empty when none does."""
+    match event:
+        case AttemptsStarted(base=base, task=task) if base:
+            return task.partition("\n")[0] or base
+        case TasksStarted(call="", title=title):
+            return title or "tasks"
+        case _:
+            return ""
+
+
+def family_end(event: Event) -> tuple[str, bool] | None:
+    """What came of such work that ends here, and whether all of it is done; None when none ends."""
+    match event:
+        case AttemptsEnded(end_seqs=end_seqs) if not any(end_seqs):
+            return f"attempt {event.kept}: {event.reason}", event.is_passed
+        case TasksEnded(call="", done=done, failed=failed, blocked=blocked):
+            missing = (*failed, *blocked)
+            line = f"done: {', '.join(done) or 'none'}"
+            return f"{line}; not done: {', '.join(missing)}" if missing else line, not missing
+        case _:
+            return None
