@@ -153,7 +153,7 @@ async def ready(model: Model, config: Config, wanted: Profile | None = None) -> 
         record = record_of(
             model.name, model.path.name, own, is_local=True, served=model.served, wanted=wanted
         )
-        model.use(record.tools)
+        model.use(record.tools, record.thinking_tokens)
         return Retried(model), record
     try:
         record = await look_up(model.name, config, wanted)
@@ -161,7 +161,7 @@ async def ready(model: Model, config: Config, wanted: Profile | None = None) -> 
         return model, ModelRecord(name=model.name, profile=wanted or "standard")
     inner = model.inner if isinstance(model, Restricted) else model
     if isinstance(inner, ToolProtocol):
-        inner.form = record.tools
+        inner.form, inner.thinking_tokens = record.tools, record.thinking_tokens
     is_new = record.window and not model.context_tokens
     return WithContextSize(model, record.window) if is_new and record.window else model, record
 

@@ -116,7 +116,8 @@ class Request(msgspec.Struct, frozen=True):
     """One request. `messages` were encoded by the same model's `encode`, in order. No effort is the
     provider's own choice. With a `schema` the reply is JSON that fits it; where it `is_schema_told` in the
     system prompt, a model that cannot be held to it is asked without. With `must_call` the reply must call a
-    tool. A temperature or a seed is sent where the wire has a field for it."""
+    tool. A temperature or a seed is sent where the wire has a field for it, as is how many tokens of thinking
+    there may be."""
 
     system: str
     tools: tuple[ToolSpec, ...]
@@ -128,6 +129,7 @@ class Request(msgspec.Struct, frozen=True):
     temperature: float | None = None
     seed: int | None = None
     is_schema_told: bool = False
+    thinking_tokens: int | None = None
 
 
 class ReplyFinished(msgspec.Struct, frozen=True):

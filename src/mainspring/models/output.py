@@ -24,3 +24,8 @@ def wanted_output(effort: Effort | None) -> int:
 def thinking_share(effort: Effort | None, output_limit: int) -> int:
     """How many of these tokens are for thinking: more with each effort, and never all of them."""
     return int(output_limit * (_SHARES[effort] if effort else _USUAL_SHARE))
+
+
+def thinking_cap(effort: Effort | None, usual: int) -> int:
+    """How many tokens of thinking there may be with an effort, of what there may be without one."""
+    return int(usual * _SHARES[effort] / _USUAL_SHARE) if effort else usual

@@ -28,6 +28,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether it is sent images."""
     thinking: bool | None = None
     """Whether it is told how hard to think (`effort`)."""
+    thinking_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Maximum tokens of thinking in a reply, where llama.cpp serves it. Unset: 640 in the small profile."""
     parallel_calls: bool | None = None
     """Whether more than the first call of a reply counts."""
     price: Price | None = None

@@ -49,6 +49,7 @@ class _Props(msgspec.Struct):
             "has_tools": bool(caps.get("supports_tools")) if caps else None,
             "has_parallel_calls": caps.get("supports_parallel_tool_calls") if caps else None,
             "has_images": bool(modalities.get("vision")) if modalities else None,
+            "has_thinking_cap": True,
             "temperature": _rounded(sampling.temperature),
             "top_p": _rounded(sampling.top_p),
         }

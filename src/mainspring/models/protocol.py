@@ -17,6 +17,7 @@ import msgspec
 
 from mainspring.events import CallDelta, TextDelta
 from mainspring.models import Message, Model, ReplyFinished, Request, Retrying, StreamItem, actions, drafts
+from mainspring.models.output import thinking_cap
 from mainspring.models.own import ToolForm
 from mainspring.models.rescue import rescued
 from mainspring.models.structured import answered, with_answer_tool
@@ -26,7 +27,8 @@ from mainspring.patterns import lazy_pattern
 
 BAD_CALLS = "native calls"
 """Noted of a model whose native calls could not be relied on."""
-_MAX_ACTION_TOKENS = 2048
+MAX_ACTION_TOKENS = 2048
+"""Tokens of a reply that is one action, thinking included."""
 _MAX_BAD_REPLIES = 2
 # A model that plays the other side as well: it writes what its call would give.
 _ECHO = lazy_pattern(r"^(?:\[\w+ (?:gave|failed)\]$|<tool_response>|Observation:)", re.MULTILINE)
@@ -38,6 +40,7 @@ class ToolProtocol(ModelWrapper):
     ) -> None:
         super().__init__(model)
         self.form: ToolForm = form
+        self.thinking_tokens: int | None = None
         self._note = note
         self._bad_replies = 0
 
@@ -46,6 +49,9 @@ class ToolProtocol(ModelWrapper):
         return self._model.encode if self.form == "native" else actions.encode
 
     def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
+        if self.thinking_tokens is not None:
+            most = thinking_cap(request.effort, self.thinking_tokens)
+            request = msgspec.structs.replace(request, thinking_tokens=most)
         known = frozenset(tool.name for tool in request.tools)
         if self.form == "native" or not request.tools:
             items = self._watched(self._model.stream(request), known)
@@ -70,7 +76,7 @@ class ToolProtocol(ModelWrapper):
             must_call=False,
             schema=actions.schema(request.tools, must_call=request.must_call) if is_held else None,
             is_schema_told=True,
-            max_output_tokens=_MAX_ACTION_TOKENS if allowed is None else min(allowed, _MAX_ACTION_TOKENS),
+            max_output_tokens=MAX_ACTION_TOKENS if allowed is None else min(allowed, MAX_ACTION_TOKENS),
         )
 
     async def _watched(

@@ -11,9 +11,10 @@ import msgspec
 
 from mainspring.events import Profile
 from mainspring.models import Price
+from mainspring.models.output import thinking_share
 from mainspring.models.own import ModelSettings, ToolForm
 from mainspring.models.prices import KnownPrice
-from mainspring.models.protocol import BAD_CALLS
+from mainspring.models.protocol import BAD_CALLS, MAX_ACTION_TOKENS
 from mainspring.models.providers import ModelSpec
 from mainspring.models.served import ServedModel
 from mainspring.patterns import lazy_pattern
@@ -35,6 +36,7 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     billions: float | None = None
     images: bool | None = None
     thinking: bool | None = None
+    thinking_tokens: int | None = None
     parallel_calls: bool | None = None
     price: Price | None = None
     temperature: float | None = None
@@ -70,6 +72,7 @@ def record_of(
         "billions": [("server", served.billions), ("name", billions_in(model))],
         "images": [("config", own.images), ("server", served.has_images)],
         "thinking": [("config", own.thinking), ("server", served.has_thinking)],
+        "thinking_tokens": [("config", own.thinking_tokens)],
         "parallel_calls": [("config", own.parallel_calls), ("server", served.has_parallel_calls)],
         "price": [("config", own.price), ("table", listed.price)],
         "temperature": [("config", own.temperature), ("server", served.temperature)],
@@ -83,6 +86,9 @@ def record_of(
     sources = {field: each[0] for field, each in found.items() if each}
     profile, sources["profile"] = _profile(known, sources, own.profile, wanted)
     tools, sources["tools"] = _tools(own, profile, served, seen, is_local=is_local)
+    if profile == "small" and served.has_thinking_cap and "thinking_tokens" not in known:
+        known["thinking_tokens"] = thinking_share(None, MAX_ACTION_TOKENS)
+        sources["thinking_tokens"] = "profile"
     return ModelRecord(
         name=name, profile=profile, tools=tools, lacks=tuple(sorted(seen)), sources=sources, **known
     )

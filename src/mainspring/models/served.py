@@ -10,7 +10,8 @@ _LONGEST_NAME = 300
 
 class ServedModel(msgspec.Struct, frozen=True):
     """`has_tools` says whether the model was taught to make calls, `billions` how many parameters it has,
-    `temperature` and `top_p` how the server samples when it is not told."""
+    `has_thinking_cap` whether its server ends thinking after as many tokens as it is told, `temperature` and
+    `top_p` how it samples when it is not told."""
 
     id: str
     context_tokens: int | None = None
@@ -18,6 +19,7 @@ class ServedModel(msgspec.Struct, frozen=True):
     billions: float | None = None
     has_images: bool | None = None
     has_thinking: bool | None = None
+    has_thinking_cap: bool = False
     has_parallel_calls: bool | None = None
     temperature: float | None = None
     top_p: float | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mainspring.app.models import ready_later
+from mainspring.app.models import build_model, ready, ready_later
 from mainspring.errors import ModelError, NetworkFailed
-from mainspring.events import CallDelta, Speed, TextDelta, ToolSpec
+from mainspring.events import CallDelta, Effort, Profile, Speed, TextDelta, ToolSpec
 from mainspring.models import ReplyFinished, Request, UserMessage
 from mainspring.models.local import LocalAnswer, LocalSettings
 from mainspring.models.local.model import LocalModel, threads
@@ -218,6 +218,7 @@ SERVERS = {
             billions=0.134515008,
             has_images=False,
             has_parallel_calls=False,
+            has_thinking_cap=True,
             temperature=0.2,
             top_p=0.95,
         ),
@@ -345,3 +346,33 @@ def test_a_local_model_that_cannot_be_loaded_later_says_so_at_its_first_request(
 
     with pytest.raises(ModelError, match="not enough memory"):
         asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("profile", "effort", "settings", "cap"),
+    [
+        ("small", None, "", 640),
+        ("small", "low", "", 256),
+        ("standard", None, "", None),
+        ("standard", None, "thinking_tokens = 99", 99),
+        ("small", "high", "thinking_tokens = 0", 0),
+    ],
+)
+def test_a_small_model_that_llama_cpp_serves_may_not_think_for_long(
+    tmp_path: Path, profile: Profile, effort: Effort | None, settings: str, cap: int | None
+) -> None:
+    (tmp_path / "config.toml").write_text(f'[models."m"]\n{settings}\n')
+    config = load_config({"MAINSPRING_HOME": str(tmp_path)})
+
+    async def ask() -> dict[str, Any]:
+        replies = {**RECORDED, "/v1/chat/completions": recorded("call")}
+        async with serving(replies) as (url, seen):
+            model, _ = await ready(build_model(f"openai-compatible@{url}/v1#m", config), config, profile)
+            messages = [model.encode(UserMessage("go"))]
+            async with aclosing(model.stream(Request("s", (TOOL,), messages, effort=effort))) as items:
+                async for _ in items:
+                    pass
+            await model.close()
+        return msgspec.json.decode(seen[-1])
+
+    assert asyncio.run(ask()).get("thinking_budget_tokens") == cap

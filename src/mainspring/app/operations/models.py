@@ -94,6 +94,7 @@ def facts_of(record: ModelRecord) -> list[tuple[str, str]]:
         "parameters": f"{record.billions:g}B" if record.billions else None,
         "images": _yes(record.images),
         "thinking": _yes(record.thinking),
+        "thinking cap": None if record.thinking_tokens is None else f"{record.thinking_tokens:,} tokens",
         "parallel calls": _yes(record.parallel_calls),
         "price": f"${record.price.input:g} in, ${record.price.output:g} out per million"
         if record.price
@@ -101,7 +102,11 @@ def facts_of(record: ModelRecord) -> list[tuple[str, str]]:
         "temperature": None if record.temperature is None else f"{record.temperature:g}",
         "top_p": None if record.top_p is None else f"{record.top_p:g}",
     }
-    fields = {"parameters": "billions", "parallel calls": "parallel_calls"}
+    fields = {
+        "parameters": "billions",
+        "thinking cap": "thinking_tokens",
+        "parallel calls": "parallel_calls",
+    }
     facts = [
         (name, "unknown" if value is None else f"{value} ({record.sources[fields.get(name, name)]})")
         for name, value in values.items()

@@ -61,6 +61,7 @@ class LocalModel:
         self._starting = asyncio.Lock()
         self._server: Server | None = None
         self._form: ToolForm | None = None
+        self._thinking_tokens: int | None = None
         self.served = ServedModel(id=path.name)
         chat = ChatModel(name, "http://127.0.0.1", provider="The local model", is_local=True)
         self._asked = ToolProtocol(chat, "schema")
@@ -73,9 +74,10 @@ class LocalModel:
             await self._let_go()
             await self._load()
 
-    def use(self, form: ToolForm) -> None:
-        """Tells it of tools in this form, whatever it was taught."""
+    def use(self, form: ToolForm, thinking_tokens: int | None = None) -> None:
+        """Tells it of tools in this form, whatever it was taught, and lets it think so long."""
         self._form = self._asked.form = form
+        self._thinking_tokens = self._asked.thinking_tokens = thinking_tokens
 
     @property
     def form(self) -> ToolForm:
@@ -131,6 +133,7 @@ class LocalModel:
                 price=self.price,
             )
             self._asked = ToolProtocol(chat, form)
+            self._asked.thinking_tokens = self._thinking_tokens
         except BaseException:
             await server.close()
             raise

@@ -101,6 +101,7 @@ class ChatModel(Wire):
         if request.schema is not None:
             fields["response_format"] = {"type": "json_schema", "json_schema": named_schema(request.schema)}
         sampling = {"temperature": request.temperature, "seed": request.seed}
+        sampling["thinking_budget_tokens"] = request.thinking_tokens  # llama.cpp
         fields |= {name: value for name, value in sampling.items() if value is not None}
         effort = self._effort(request)
         if effort and self._quirks.effort:
