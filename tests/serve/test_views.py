@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Route
 from tests.cli.conftest import Machine
 from tests.serve.browsers import DESKTOP, PHONE, Visitor, begin, browser, call
 from tests.serve.conftest import Served
+from tests.serve.pdfs import pdf
 
 __all__ = ["browser"]
 
@@ -69,8 +70,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     ):
         (machine.workspace / name).write_text(text)
         served.post(f"/sessions/{work}/kept", {"path": name, "note": "of a test"})
-    (machine.workspace / "paper.pdf").write_bytes(b"%PDF-1.4\n\x00\xff")
-    served.post(f"/sessions/{work}/kept", {"path": "paper.pdf"})
+    for name, data in (("paper.pdf", pdf("one", "two")), ("broken.pdf", b"%PDF-1.4\n\x00\xff")):
+        (machine.workspace / name).write_bytes(data)
+        served.post(f"/sessions/{work}/kept", {"path": name})
     asking = begin(served, call("touch a"), {"text": "done"}, mode="ask", text="one")
     served.until(asking, "TurnEnded")
     yield House(served, work, goal_id, asking)
@@ -156,7 +158,13 @@ def test_outputs_are_previewed_compared_and_downloaded(visitor: Visitor, house: 
     assert coming.value.suggested_filename == "figures.csv"
     assert Path(coming.value.path()).read_text() == "a,b\n1,3\n"
     page.click(".artifact:has-text('paper.pdf') summary")
-    page.wait_for_selector("text=There is no preview of this kind")
+    page.wait_for_selector(".preview img[alt='paper.pdf, page 2 of 2']")
+    widths = "all => Promise.all(all.map(each => each.decode().then(() => each.naturalWidth)))"
+    assert page.eval_on_selector_all(".preview img", widths) == [1000, 1000]
+    page.click(".artifact:has-text('broken.pdf') summary")
+    page.wait_for_selector(".artifact:has-text('broken.pdf') .preview >> text=This PDF cannot be read")
+    with page.expect_download():
+        page.click(".artifact:has-text('broken.pdf') >> text=Download")
     page.click(".artifact:has-text('notes.md') summary")
     page.wait_for_selector(".preview h2 >> text=Notes")
     visitor.to("artifacts")

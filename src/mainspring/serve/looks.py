@@ -49,7 +49,7 @@ async def kept_content(asked: ApiCall) -> bytes:
 
 async def kept_preview(asked: ApiCall) -> ArtifactPreview:
     found = await artifact_content(asked.config, asked.session, asked.taken.name, asked.taken.version)
-    return artifact_preview(found.version, found.data)
+    return await artifact_preview(asked.config, found.version, found.data)
 
 
 async def kept_diff(asked: ApiCall) -> Diff:

@@ -1,7 +1,7 @@
 """Kept outputs as the page shows them: a picture, a table, a notebook, text. Nothing in them becomes code.
 
 A picture goes to an `img` element, in which a browser runs nothing; everything else is text or a tree of
-known nodes. A PDF is offered as a download: the page embeds no foreign document.
+known nodes. Of a PDF there are pictures of its first pages: the page embeds no foreign document.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from mainspring.app.operations.pdf_pages import PdfPages, draw_pdf
 from mainspring.documents.previews import preview_of
 from mainspring.evidence.kept import KeptVersion
 from mainspring.serve.markdown_tree import Node, tree_of
+from mainspring.settings import Config
 
 _MAX_PICTURE, _MAX_TEXT, _MAX_ROWS, _MAX_CELLS = 4_000_000, 100_000, 200, 200
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml")
@@ -33,13 +35,17 @@ class PreviewBlock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ArtifactPreview(msgspec.Struct, frozen=True, kw_only=True):
-    """Without blocks there is nothing to show: it can be downloaded."""
+    """Without blocks there is nothing to show, for the reason `why_not`, and it can be downloaded."""
 
     version: KeptVersion
     blocks: tuple[PreviewBlock, ...] = ()
+    why_not: str = ""
 
 
-def artifact_preview(version: KeptVersion, data: bytes) -> ArtifactPreview:
+async def artifact_preview(config: Config, version: KeptVersion, data: bytes) -> ArtifactPreview:
+    if version.blob.media_type == "application/pdf":
+        pages = await draw_pdf(config, data)
+        return ArtifactPreview(version=version, blocks=tuple(_pages(pages)), why_not=pages.why_not)
     return ArtifactPreview(version=version, blocks=tuple(_blocks(version.blob.media_type, data)))
 
 
@@ -57,6 +63,18 @@ def _blocks(media_type: str, data: bytes) -> Iterator[PreviewBlock]:
         yield _text(_indented(data))
     elif media_type.startswith("text/") or media_type.endswith("xml"):
         yield _text(data)
+
+
+def _pages(pages: PdfPages) -> Iterator[PreviewBlock]:
+    for number, picture in enumerate(pages.pictures, 1):
+        is_last = number == len(pages.pictures)
+        yield PreviewBlock(
+            kind="picture",
+            media_type="image/png",
+            data=picture,
+            text=f"page {number} of {pages.count}",
+            more=pages.count - number if is_last else 0,
+        )
 
 
 def _text(data: bytes) -> PreviewBlock:

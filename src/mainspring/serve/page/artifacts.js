@@ -9,7 +9,11 @@ const query = (version) => `name=${encodeURIComponent(version.name)}&version=${v
 
 /** @param {{block: any, name: string}} props */
 function Block({ block, name }) {
-  if (block.kind === 'picture') return html`<img class="picture" alt=${name} src=${`data:${block.media_type};base64,${block.data}`} />`;
+  if (block.kind === 'picture') {
+    return html`<figure><img class="picture" alt=${block.text ? `${name}, ${block.text}` : name} src=${`data:${block.media_type};base64,${block.data}`} />
+      ${block.text && html`<figcaption class="quiet">${block.text}</figcaption>`}</figure>
+      ${block.more > 0 && html`<p class="quiet">${block.more.toLocaleString('en')} ${texts.morePages}</p>`}`;
+  }
   if (block.kind === 'markdown') return html`<${Markdown} tree=${block.tree || []} />`;
   if (block.kind === 'table') {
     return html`<div class="scroll" tabindex="0"><table><thead><tr>${(block.head || []).map((cell, place) => html`<th scope="col" key=${place}>${cell}</th>`)}</tr></thead>
@@ -29,7 +33,7 @@ export function Preview({ version }) {
   const compared = useData(isCompared ? `${at}/diff?name=${encodeURIComponent(version.name)}&new=${version.version}` : '');
   const doing = useDoing();
   return html`<div class="preview"><${Problem} error=${error || compared.error || doing.error} />
-    ${data && !data.blocks.length && html`<p class="quiet">${texts.noPreview}</p>`}
+    ${data && !data.blocks.length && html`<p class="quiet">${data.why_not || texts.noPreview}</p>`}
     ${data && data.blocks.map((block, place) => html`<${Block} key=${place} block=${block} name=${version.name} />`)}
     ${isCompared && compared.data && html`<${Diff} lines=${compared.data.lines} view="unified" />`}
     <div class="actions"><button onClick=${() => doing.run(() => download(`${at}/content?${query(version)}`, version.name.split('/').pop()))}>${texts.download}</button>

@@ -49,7 +49,7 @@ export const texts = {
   noArtifacts: 'No artifacts yet', noArtifactsHelp: 'Keep a plot, a report or a plan by name: mainspring artifacts save FILE, or below.',
   keep: 'Keep a file', keepPath: 'Path in the workspace', keepNote: 'Note', keepButton: 'Keep', version: 'version', versions: 'versions',
   download: 'Download', compare: 'Compare with the version before', preview: 'Preview', noPreview: 'There is no preview of this kind. Download it to look at it.',
-  searchArtifacts: 'Search names, notes and texts', moreRows: 'more rows', moreText: 'more characters', made: 'made in iteration',
+  searchArtifacts: 'Search names, notes and texts', moreRows: 'more rows', moreText: 'more characters', morePages: 'more pages: download it to see them', made: 'made in iteration',
   standing: 'Standing', iterations: 'Iterations', iteration: 'iteration', noIterations: 'No iteration has begun.', metrics: 'Metrics', claims: 'Claims', waits: 'Waits', checks: 'Checks',
   passed: 'passed', failed: 'failed', best: 'best', band: 'Band: noise of the measurements', target: 'target', lower: 'lower is better', higher: 'higher is better',
   left: 'left', overdue: 'any moment', waitsFor: 'Waits for', noReport: 'There is no goal in this session.', readReport: 'Read the report', backToGoal: 'Back to the goal',
