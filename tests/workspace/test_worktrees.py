@@ -141,7 +141,7 @@ def test_commits_inside_a_copy_stay_there_and_their_files_come_back(repository):
     assert git(repository, "cat-file", "-t", "HEAD") == "commit"
 
 
-def test_submodules_and_secrets_are_left_out(repository, tmp_path):
+def test_submodules_are_worked_in_and_secrets_are_left_out(repository, tmp_path):
     inner = tmp_path / "inner"
     inner.mkdir()
     git(inner, "init", "-q")
@@ -150,14 +150,21 @@ def test_submodules_and_secrets_are_left_out(repository, tmp_path):
     git(inner, "commit", "-qm", "x")
     git(repository, "submodule", "--quiet", "add", str(inner), "sub")
     (repository / ".env").write_text("KEY=1")
+    (repository / "sub" / ".env").write_text("KEY=2")
+    before = standing(repository), standing(inner)
     copy = copied(repository)
-    assert not (copy.work / "sub" / "x").exists()
+    assert (copy.work / "sub" / "x").read_text() == "x"
     assert not (copy.work / ".env").exists()
+    assert not (copy.work / "sub" / ".env").exists()
+    assert not (copy.work / "sub" / ".git").exists()
     (copy.work / "b.txt").write_text("changed\n")
+    (copy.work / "sub" / "x").write_text("y")
     changes = copy.changes(is_landing=True)
-    assert (changes.is_landed, changes.files) == (True, ("b.txt",))
-    assert (repository / "sub" / "x").read_text() == "x"
+    assert (changes.is_landed, changes.files) == (True, ("b.txt", "sub/x"))
+    assert (repository / "sub" / "x").read_text() == "y"
+    assert git(repository / "sub", "status", "--porcelain", "x") == "M x"
     assert (repository / ".env").read_text() == "KEY=1"
+    assert (standing(repository), standing(inner)) == before
 
 
 def test_a_folder_without_a_repository_is_copied_and_merged_too(tmp_path):
@@ -228,3 +235,18 @@ def test_names_that_are_not_utf_8_and_repositories_inside_are_left_out_and_told(
     assert not (repository / "inner").exists()
     assert sorted(each.split()[0] for each in changes.left_out) == ["bad\\udcff", "inner/"]
     assert all(each.encode() for each in changes.left_out), "it can be recorded"
+
+
+def test_a_folder_that_became_a_link_brings_nothing_from_behind_it(repository, tmp_path):
+    """git still lists what was in it, and hidden secrets are known by where they really lie."""
+    secrets = tmp_path / "home" / ".aws"
+    secrets.mkdir(parents=True)
+    (secrets / "a.py").write_text("aws_secret_access_key = x\n")
+    (repository / "src" / "a.py").unlink()
+    (repository / "src").rmdir()
+    (repository / "src").symlink_to(secrets)
+    copy = copied(repository)
+    assert (copy.work / "src").is_symlink()
+    assert git(copy.work, "ls-files", "src") == "src"
+    (copy.work / "b.txt").write_text("changed\n")
+    assert copy.changes(is_landing=True).files == ("b.txt",)

@@ -18,6 +18,7 @@ from mainspring.events import (
 )
 from mainspring.sandbox import LADDER, Confinement, Sandbox
 from mainspring.sandbox.limits import MIB
+from mainspring.sandbox.linked_git import linked_git
 from mainspring.sandbox.policy import policy as confined
 from mainspring.settings import Config
 
@@ -127,8 +128,9 @@ def _layered(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
 def confinement_of(
     workspace: Path, mode: Mode, config: Config, readable: tuple[Path, ...] = ()
 ) -> Confinement:
-    """What file tools and commands may touch in a workspace, and read beside it."""
-    limits = config.settings.sandbox
+    """What file tools and commands may touch in a workspace, and read beside it. In a linked worktree that is
+    also what a commit needs of its repository."""
+    limits, git = config.settings.sandbox, linked_git(workspace)
     policy = confined(
         workspace,
         home=Path(config.variable("HOME") or "/"),
@@ -136,7 +138,8 @@ def confinement_of(
         settings=config.folder,
         environment=config.environment,
         mode="read-only" if mode == "plan" else "workspace-write",
-        readable=readable,
+        writable=() if mode == "plan" else git.writable,
+        readable=(*readable, *git.readable),
     )
     hide, show = limits.hide, limits.show
     daily = (config.daily_anchor.resolve(),) if config.daily_anchor else ()
@@ -144,7 +147,7 @@ def confinement_of(
         policy,
         hidden_names=(*policy.hidden_names, *(name for name in hide if "/" not in name)),
         hidden_paths=(*policy.hidden_paths, *_paths_in(hide, workspace, config), *daily),
-        protected_paths=(*policy.protected_paths, *daily),
+        protected_paths=(*policy.protected_paths, *daily, *git.protected),
         shown=tuple(name for name in show if "/" not in name),
         shown_paths=_shown(show, workspace, config),
         memory_bytes=limits.memory_mb if limits.memory_mb is None else limits.memory_mb * MIB,

@@ -14,6 +14,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -267,12 +268,25 @@ def printable(text: str) -> str:
 
 
 def _listed(outer: Git, workspace: Path, is_refused: Callable[[Path], bool]) -> Iterator[str]:
-    """The files of a workspace with a repository: tracked, and new ones that are not ignored. Submodules and
-    repositories inside it are left out, as are secrets."""
+    """The files of a workspace with a repository: tracked, and new ones that are not ignored; those of its
+    submodules as well. Other repositories inside it are left out, as are secrets, and what lies behind a link
+    that took the place of a folder."""
     names = outer.run("ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")
+    is_there = cache(_is_there)
     for name in dict.fromkeys(os.fsdecode(name) for name in names if name):
-        if _is_copied(workspace / name, is_refused):
+        path = workspace / name
+        if not is_there(path.parent):
+            continue
+        if _is_copied(path, is_refused):
             yield name
+        elif not name.endswith("/") and _is_there(path) and (path / ".git").exists():
+            inner = _listed(Git(path, outer.environment), path, is_refused)
+            yield from (f"{name}/{each}" for each in inner)
+
+
+def _is_there(folder: Path) -> bool:
+    """Whether a path of a folder leads to it without links."""
+    return folder.is_dir() and folder.resolve() == folder
 
 
 def _is_copied(path: Path, is_refused: Callable[[Path], bool]) -> bool:

@@ -255,11 +255,11 @@ class BwrapSandbox(Confined):
         arguments: list[str] = []
         roots = prepared.policy.roots()
         for git_dir in sorted(prepared.found.git_dirs):
-            if any(git_dir.is_relative_to(root) and git_dir != root for root in roots):
+            if any(git_dir.is_relative_to(root) for root in roots):
                 with suppress(OSError):
                     (git_dir / "hooks").mkdir(exist_ok=True)
                 # A mount point cannot be renamed, so no copy with other hooks takes its place.
-                arguments += ["--bind", str(git_dir), str(git_dir)]
+                arguments += [] if git_dir in roots else ["--bind", str(git_dir), str(git_dir)]
         hooks = {git_dir / "hooks" for git_dir in prepared.found.git_dirs}
         paths = set(filter(is_mountable, hooks | prepared.found.protected.keys()))
         own = (path for path in prepared.policy.protected_inside() if path.exists())
