@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
+from mainspring.app.records import recording
 from mainspring.client import Client, ServerError
-from mainspring.events import AssistantSaid, TextDelta, TurnEnded
+from mainspring.disk.inbox import begin
+from mainspring.events import AssistantSaid, TextDelta, TurnEnded, UserSaid
+from mainspring.serve.hub import Hub
+from mainspring.settings import load_config
 from tests.cli.conftest import Machine
 from tests.serve.conftest import Served
 from tests.serve.test_sessions import call
@@ -77,6 +82,49 @@ def test_what_is_queued_is_said_here_when_the_process_that_ran_the_turn_is_gone(
     assert [event["body"]["text"] for event in first if event["kind"] == "UserSaid"] == ["begin"]
     more = served.until(session, "TurnEnded", after=first[-1]["seq"])
     assert [event["body"]["text"] for event in more if event["kind"] == "UserSaid"] == ["and then"]
+
+
+def test_what_is_queued_is_answered_when_the_process_that_took_it_is_killed(served: Served) -> None:
+    model = served.machine.serve(call(WAIT), {"text": "one answer"}, {"text": "and another"})
+    run = served.machine.start("run", "--model", model, "--mode", "auto", "begin")
+    try:
+        with served.client() as client:
+            while not (rows := client.get("/api/v1/sessions").json()):
+                pass
+        session = rows[0]["id"]
+        served.until(session, "CallStarted")
+        assert served.post(f"/sessions/{session}/queue", {"text": "and then"})["state"] == "waiting"
+        (left,) = served.machine.home.glob(f"sessions/{session}/inbox/*.json")
+        assert begin(left) is not None
+    finally:
+        run.kill()
+        run.communicate(timeout=60)
+    said = served.until(session, "TurnEnded")
+    texts = [event["body"]["text"] for event in said if event["kind"] == "UserSaid"]
+    assert texts == ["begin", "and then"]
+
+
+def test_what_is_queued_is_answered_when_a_process_recorded_it_as_its_last_act(machine: Machine) -> None:
+    """A session that is closed records what it had taken, and begins no turn any more."""
+    model = machine.serve({"text": "first"}, {"text": "second"})
+    assert machine.run("run", "--model", model, "--mode", "auto", "begin").returncode == 0
+    (folder,) = (machine.home / "sessions").iterdir()
+    config = load_config(machine.environment())
+
+    async def work() -> list[str]:
+        async with recording(folder.name, config) as recorder:
+            await recorder.record(UserSaid(text="and then", command="c"))
+        async with Hub() as hub, asyncio.timeout(60):
+            await hub._see_said(config, folder.name, "and then", folder / "inbox" / "c.json")
+            session = hub.here(folder.name)
+            assert session is not None
+            async with aclosing(session.subscribe(session.opened_seq)) as events:
+                async for recorded in events:
+                    if isinstance(recorded.event, AssistantSaid):
+                        return [recorded.event.text]
+        return []
+
+    assert asyncio.run(work()) == ["second"]
 
 
 def test_one_machine_steers_the_sessions_of_another(served: Served, laptop: Machine) -> None:

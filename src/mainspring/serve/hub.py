@@ -26,11 +26,11 @@ from mainspring.app.operations.approve import (
     record_answers,
 )
 from mainspring.app.operations.daemon import start_daemon, wake_daemon
-from mainspring.app.operations.messages import Delivery, has_goal, leave_queued, say_to_owner
+from mainspring.app.operations.messages import Delivery, has_goal, leave_queued, say_to_owner, wants_turn
 from mainspring.app.operations.sessions import is_run
 from mainspring.app.operations.timeline import BackAt, go_back_to
 from mainspring.disk.inbox import is_pending, withdraw
-from mainspring.errors import MainspringError, UsageError
+from mainspring.errors import JournalOwned, MainspringError, UsageError
 from mainspring.events import ApprovalGiven, Effort, Extent, Limits, Profile
 from mainspring.session.session import Session
 from mainspring.settings import Config
@@ -150,13 +150,24 @@ class Hub:
         return Delivery(session=session, state="waiting", owner=runner.name)
 
     async def _see_said(self, config: Config, session: str, text: str, path: Path) -> None:
-        """Goes on with a session whose process ended before it said what was left for it."""
-        while is_pending(path) and not self._is_closing.is_set():
-            if not await is_run(config, session) and withdraw(path):
+        """Goes on with a session whose process ended before it said what was left for it, or after it had
+        taken that and before it began to answer."""
+        is_ours = False
+        while not self._is_closing.is_set():
+            if is_ours or not await is_run(config, session):
                 try:
-                    await self.say(config, session, text)
+                    is_ours = is_ours or withdraw(path)
+                    if is_ours:
+                        await self.say(config, session, text)
+                    elif is_pending(path) or await wants_turn(config, session):
+                        await self._go_on(config, session, _begin_wanted)
+                    return
+                except JournalOwned:
+                    pass  # somebody began to run it in this moment
                 except MainspringError:
                     _log.exception("What was queued could not be said.")
+                    return
+            elif not is_pending(path) and not await wants_turn(config, session):
                 return
             await asyncio.sleep(_LOOK_S)
 
@@ -244,6 +255,11 @@ class Hub:
 def _end_linger(hosted: _Hosted) -> None:
     if hosted.linger is not None and not hosted.linger.expired():
         hosted.linger.reschedule(asyncio.get_running_loop().time())
+
+
+async def _begin_wanted(session: Session) -> None:
+    if session.is_turn_wanted:
+        await session.proceed()
 
 
 async def _answer(session: Session, answers: Sequence[ApprovalGiven]) -> None:

@@ -159,6 +159,13 @@ async def has_goal(config: Config, session: str) -> bool:
         return await reader.last("GoalSet") is not None
 
 
+async def wants_turn(config: Config, session: str) -> bool:
+    """Whether something was said to a session in which no turn has ended since, and that counts."""
+    async with journal_of(config, session) as reader:
+        said, ended = await reader.last("UserSaid"), await reader.last("TurnEnded", "Undone")
+        return said is not None and (ended is None or ended.seq < said.seq)
+
+
 async def note(session: str, text: str, *, config: Config | None = None) -> Delivery:
     """Tells a session something that needs no answer: by way of the process that runs it, or else recorded
     at once, for when it goes on."""
