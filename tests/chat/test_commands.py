@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 
 from mainspring.app.operations.models import DEFAULT_MODEL, find_pullable
-from tests.chat.conftest import FREE, Tmux
+from tests.chat.conftest import FREE, Tmux, eventually
 
 
 def write(path: str, content: str) -> dict[str, object]:
@@ -107,14 +108,54 @@ def test_mode_and_clear_and_resume_change_the_session(tmux: Tmux) -> None:
     tmux.until("■ done")
     first = tmux.machine.only_session()["id"]
     tmux.type("/mode plan", "Enter")
-    tmux.until("mode plan · session " + first)
+    tmux.until(lambda seen: "mode plan" in seen and seen.count(f"session {first}") == 2)
     tmux.type("/clear", "Enter")
     tmux.until(lambda seen: seen.count("/help lists") == 3)
     tmux.type("/resume", "Enter")
     tmux.until("Sessions here (1)")
     tmux.type("first")
     tmux.keys("Enter")
-    tmux.until(lambda seen: seen.count(f"session {first}") == 3 and seen.count("The first answer.") == 3)
+    tmux.until(lambda seen: seen.count(f"session {first}") == 3 and seen.count("The first answer.") == 2)
+
+
+def test_land_and_fork_go_on_below_what_stands_there(tmux: Tmux) -> None:
+    folder, machine = tmux.machine.workspace, tmux.machine
+    for words in (("init", "-q"), ("config", "user.email", "a@b"), ("config", "user.name", "a"),
+                  ("commit", "-q", "--allow-empty", "-m", "first")):  # fmt: skip
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    model = machine.serve(write("made.txt", "x\n"), {"text": "Made it."})
+    assert machine.run("run", "make a file", "--branch", "--model", model, *FREE).returncode == 0
+    tmux.open("chat", "--resume", machine.only_session()["id"])
+    tmux.until("Made it.")
+    tmux.type("/land", "Enter")
+    tmux.until(lambda seen: seen.count("/help lists") == 2 and " merged, at" in seen)
+    tmux.type("/fork", "Enter")
+    seen = tmux.until(lambda seen: seen.count("/help lists") == 3)
+    assert (seen.count("Made it."), seen.count(" merged, at")) == (1, 1)
+    heads = [at for at, line in enumerate(seen.split("\n")) if line.startswith("mainspring ")]
+    assert [seen.split("\n")[at - 1] for at in heads[1:]] == ["", ""]
+    assert (folder / "made.txt").exists()
+
+
+def test_a_long_text_of_words_is_broken_at_words_in_the_pager(tmux: Tmux) -> None:
+    page = tmux.machine.workspace / "page.txt"
+    tmux.type(f"export PAGER='tee {page}'", "Enter")
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Done."}), *FREE)
+    tmux.type("/doctor", "Enter")
+    eventually(lambda: page.exists() and "sandbox:" in page.read_text())
+    lines = page.read_text().split("\n")
+    assert len(lines) > 40
+    words = [word for word in page.read_text().split() if len(word) <= 70]
+    assert max(len(line) for line in lines if len(line.split()) > 1) <= 80
+    told = set(tmux.machine.run("doctor").stdout.split())
+    assert len(set(words) - told) < 5  # sizes differ from one moment to the next
+
+
+def test_what_is_chosen_about_the_screen_is_confirmed(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Done."}), *FREE)
+    for command, said in (("/theme light", "· theme: light"), ("/reasoning off", "· reasoning: off")):
+        tmux.type(command, "Enter")
+        tmux.until(said)
 
 
 def test_a_mode_that_cannot_be_opened_leaves_the_session_as_it_was(tmux: Tmux) -> None:
@@ -196,6 +237,18 @@ def test_agents_lists_the_children_that_are_at_work(tmux: Tmux) -> None:
     tmux.type(parent, "Enter")
     tmux.until("delegate red: look · shell sleep 1000")
     tmux.type("/agents", "Enter")
-    tmux.until(lambda seen: re.search(r"⑂ general \w+ at work: red: look", seen) is not None)
+    seen = tmux.until("watches one")
+    child = re.search(r"⑂ general (\w+) at work: red: look", seen)
+    assert child is not None
+    hint = re.search(r"`mainspring (chat --resume) ID` watches one", seen)
+    assert hint is not None
+    beside = tmux.beside()
+    try:
+        beside.start(*hint[1].split(), child[1])
+        watched = beside.until("shell sleep 1000")
+        assert f"session {child[1]}" in watched
+        assert "run by" in watched
+    finally:
+        beside.close()
     tmux.keys("Escape")
     tmux.until("■ interrupted")

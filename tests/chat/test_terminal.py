@@ -13,7 +13,7 @@ import pytest
 
 from mainspring.chat.palette import Palette
 from mainspring.chat.view import View
-from mainspring.chat.width import packed
+from mainspring.chat.width import get_width, packed, wrapped
 from mainspring.events import AssistantSaid, CallAsked, CallEnded, Origin, Recorded, Text, TextDelta, UserSaid
 from tests.chat.conftest import FREE, Tmux, chat_process, eventually
 
@@ -224,3 +224,11 @@ def test_choices_are_not_broken_between_a_key_and_its_meaning() -> None:
         "s stop",
     ]
     assert packed(["y once", "n no", "s stop"], 30) == ["y once · n no · s stop"]
+
+
+def test_words_stay_whole_also_beside_wide_and_long_ones() -> None:
+    text = "  ! not guaranteed · 日本語 " + "a protected path that is made by a command " * 3 + "x" * 90
+    lines = wrapped(text, 40).split("\n")
+    assert all(get_width(line) <= 40 and line.startswith("  ") for line in lines)
+    assert "".join(text.split()) == "".join("".join(lines).split())
+    assert [word for line in lines for word in line.split()][:-3] == text.split()[:-1]

@@ -111,6 +111,25 @@ def test_leaving_changes_nothing(machine: Machine) -> None:
     assert not (machine.home / "config.toml").exists()
 
 
+def test_it_fits_the_terminal_and_is_left_on_a_line_of_its_own(machine: Machine) -> None:
+    person = Person(machine, "setup", **quiet(machine), COLUMNS="60")
+    shown = person.until("1 to")
+    assert all(len(line) <= 60 for line in shown.split("\r\n"))
+    assert "no model yet" in shown
+    person.leave()
+    assert person.ends() != 0
+    assert person.seen.endswith("\n")
+
+
+def test_set_up_again_it_says_what_works_now(machine: Machine) -> None:
+    machine.run("config", "set", "model", "ollama/some")
+    person = Person(machine, "setup", **quiet(machine))
+    person.until("works with ollama/some.")
+    person.until("1 to")
+    person.leave()
+    person.ends()
+
+
 def test_servers_that_do_not_answer_are_not_waited_for(machine: Machine) -> None:
     import asyncio
     import socket

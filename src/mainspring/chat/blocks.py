@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mainspring.chat.palette import Palette
-from mainspring.chat.width import clipped, get_width, wrapped
+from mainspring.chat.width import clipped, get_width, packed, wrapped
 from mainspring.documents.call_lines import call_line
 from mainspring.documents.lines import as_text, attachment_lines, change_line, ended_line
 from mainspring.events import (
@@ -62,10 +62,11 @@ def head_block(
     """How a chat begins: where it is, and with what."""
     paint = palette.paint
     place = plain_name(str(folder))
-    facts = f"{plain_name(status.model)} · mode {status.mode} · session {status.session}"
-    facts += f" · run by {plain_name(status.owner)}" if status.owner else ""
+    facts = [plain_name(status.model), f"mode {status.mode}", f"session {status.session}"]
+    facts += [f"run by {plain_name(status.owner)}"] if status.owner else []
+    shown = "\n".join(packed(facts, columns))
     hint = paint(wrapped(_HINT if has_keys else _HINT_WITHOUT_KEYS, columns), "dim")
-    return f"{paint('mainspring', 'bold')} {version} · {place}\n{paint(facts, 'dim')}\n{hint}"
+    return f"{paint('mainspring', 'bold')} {version} · {place}\n{paint(shown, 'dim')}\n{hint}"
 
 
 def event_block(event: Event, palette: Palette) -> str:

@@ -9,14 +9,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mainspring import __version__
 from mainspring.app.build import open as open_session
 from mainspring.app.operations.daemon import hand_over
 from mainspring.app.operations.deletion import drop_unused
 from mainspring.app.operations.status import session_status
 from mainspring.app.operations.watched import watched_session
 from mainspring.app.operations.workspace_files import workspace_files
-from mainspring.chat.blocks import head_block
 from mainspring.chat.commands import COMMANDS
 from mainspring.chat.input_worker import run_entered
 from mainspring.chat.loop import OPENING, RENDERER, ChatLoop
@@ -74,6 +72,7 @@ class ChatSessions:
                 own = user_command_help(chat.config, session.state.workspace)
                 chat.commands = {**own, **chat.commands}
                 await self._attend(session, options)
+                self._shown = {session.id: await session.journal.last_seq()}
         except JournalOwned:
             if not options.session:
                 raise
@@ -138,10 +137,8 @@ class ChatSessions:
         chat = self._chat
         waiting = ChatWaiting(chat.config, session)
         chat.attend(session, lambda: session_status(session), session.stop_soon, waiting)
-        palette, columns = chat.surface.palette, chat.surface.columns
-        facts = (__version__, session.state.workspace, session_status(session), palette)
-        chat.surface.write(head_block(*facts, columns=columns, has_keys=not chat.surface.takes_lines))
-        await self._show_past(session)
+        chat.show_head(session.state.workspace, session_status(session))
+        await self._show_past(session, options)
         async with asyncio.TaskGroup() as group:
             work = (self._watch(session), run_entered(chat, session, waiting), self._prepare(session))
             tasks = [group.create_task(each) for each in work]
@@ -164,13 +161,13 @@ class ChatSessions:
             async for recorded in events:
                 await self._chat.show(session, recorded)
 
-    async def _show_past(self, session: Session) -> None:
+    async def _show_past(self, session: Session, options: ChatOptions) -> None:
         """The last turn of a session that is continued, and whether it is over."""
         chat = self._chat
         last = await session.journal.last("UserSaid") if session.opened_seq else None
         if last is not None:
             past = chat.new_view()
-            after = max(last.seq - 1, self._shown.get(session.id, 0))
+            after = max(last.seq - 1, self._shown.get(session.id, 0), options.shown_seq)
             for item in await session.journal.read(after=after, until=session.opened_seq):
                 for text in past.take(item, now_s=0.0):
                     chat.surface.write(text)

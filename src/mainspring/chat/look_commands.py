@@ -35,7 +35,7 @@ def _cli(name: str, *usual: str) -> Callable[[Desk, str], Awaitable[None]]:
                 f"`mainspring {name} {given[0]}` needs a terminal for itself.",
                 remedy="Type it in another one, or suspend the chat with Ctrl-Z.",
             )
-        await _show(desk, await cli_output(desk, name, *given))
+        await _show_words(desk, await cli_output(desk, name, *given))
 
     return run
 
@@ -53,6 +53,11 @@ async def _show(desk: Desk, text: str) -> None:
         await desk.surface.show_pages(text)
     else:
         desk.write(text)
+
+
+async def _show_words(desk: Desk, text: str) -> None:
+    """As `_show`, broken at words: a terminal and its pager break anywhere."""
+    await _show(desk, text if desk.surface.takes_lines else wrapped(text, desk.surface.columns))
 
 
 async def _diff(desk: Desk, words: str) -> None:
@@ -96,18 +101,19 @@ async def _skills(desk: Desk, _: str) -> None:
     skills, broken = skills_of(desk.session.state.workspace, desk.config)
     lines = [f"  {each.name}: {each.description}" for each in skills]
     lines += [f"! {each.path}: {each.problem}" for each in broken]
-    desk.write(plain("\n".join(lines) or "No skills: they lie in skills/ or .agents/skills/."))
+    await _show_words(desk, plain("\n".join(lines) or "No skills: they lie in skills/ or .agents/skills/."))
 
 
 async def _memory(desk: Desk, words: str) -> None:
-    desk.write(await cli_output(desk, "memory", "-C", str(desk.session.state.workspace), *_words(words)))
+    folder = str(desk.session.state.workspace)
+    await _show_words(desk, await cli_output(desk, "memory", "-C", folder, *_words(words)))
 
 
 async def _agents(desk: Desk, words: str) -> None:
     given = _words(words) or ["list"]
     text = await cli_output(desk, "agents", *given, "-C", str(desk.session.state.workspace))
     lines = [*([] if words else _children(desk)), *text.split("\n")]
-    await _show(desk, "\n".join(wrapped(line, desk.surface.columns) for line in lines))
+    await _show_words(desk, "\n".join(lines))
 
 
 def _children(desk: Desk) -> list[str]:
@@ -125,7 +131,8 @@ def _children(desk: Desk) -> list[str]:
 async def _review(desk: Desk, words: str) -> None:
     state = desk.session.state
     model = ("--model", state.model) if state.model else ()
-    await _show(desk, await cli_output(desk, "review", *_words(words), *model, "-C", str(state.workspace)))
+    shown = await cli_output(desk, "review", *_words(words), *model, "-C", str(state.workspace))
+    await _show_words(desk, shown)
 
 
 async def remember_line(desk: Desk, text: str) -> None:
@@ -148,6 +155,7 @@ async def _reasoning(desk: Desk, how: str) -> None:
     if how not in choices:
         raise UsageError(f"Reasoning is {desk.chat.view.reasoning}.", remedy="/reasoning on|off|auto")
     desk.chat.view.reasoning = choices[how]
+    _confirm(desk, f"reasoning: {how}")
 
 
 async def _theme(desk: Desk, name: str) -> None:
@@ -155,6 +163,7 @@ async def _theme(desk: Desk, name: str) -> None:
     if name not in themes:
         raise UsageError(f"The theme is {desk.surface.palette.theme}.", remedy="/theme dark|light|mono")
     desk.chat.recolour(themes[name])
+    _confirm(desk, f"theme: {name}")
 
 
 async def _copy(desk: Desk, _: str) -> None:
@@ -163,7 +172,11 @@ async def _copy(desk: Desk, _: str) -> None:
         raise UsageError("There is no answer to copy yet.")
     if not copy_with_program(text):
         desk.surface.copy(text)
-    desk.write(desk.surface.palette.paint(f"· copied {len(text):,} characters", "dim"))
+    _confirm(desk, f"copied {len(text):,} characters")
+
+
+def _confirm(desk: Desk, text: str) -> None:
+    desk.write(desk.surface.palette.paint(f"· {text}", "dim"))
 
 
 async def _queue(desk: Desk, words: str) -> None:

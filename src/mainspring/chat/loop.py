@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from mainspring import __version__
 from mainspring.app.operations.timeline import diffs_of
 from mainspring.chat.bar import bar_line
-from mainspring.chat.blocks import question_block
+from mainspring.chat.blocks import head_block, question_block
 from mainspring.chat.line import Chips
 from mainspring.chat.palette import Theme
 from mainspring.chat.questions import OpenQuestions
@@ -31,6 +32,8 @@ from mainspring.secrets.screen import plain, plain_name
 from mainspring.settings import Config
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mainspring.app.operations.status import SessionStatus
     from mainspring.app.operations.watched import WatchedSession
     from mainspring.chat.waiting import ChatWaiting
@@ -69,6 +72,7 @@ class ChatLoop:
         self.waiting: ChatWaiting | None = None
         self.questions = OpenQuestions(self._on_asked, self._on_questions)
         self._is_answering = False
+        self._has_head = False
         self.entered: asyncio.Queue[str] = asyncio.Queue()
 
     async def run(self) -> None:
@@ -98,6 +102,20 @@ class ChatLoop:
     def leave(self) -> None:
         """No session is in the chat."""
         self.session = self.status = self._stop_turn = self.waiting = None
+
+    def show_head(self, folder: Path, status: SessionStatus) -> None:
+        """How a session begins in the chat, apart from what is above it."""
+        surface = self.surface
+        head = head_block(
+            __version__,
+            folder,
+            status,
+            surface.palette,
+            columns=surface.columns,
+            has_keys=not surface.takes_lines,
+        )
+        surface.write(f"\n{head}" if self._has_head else head)
+        self._has_head = True
 
     async def show(self, session: Session | WatchedSession, recorded: Recorded) -> None:
         """Shows what happened."""

@@ -31,10 +31,14 @@ class ChatOptions(msgspec.Struct, frozen=True, kw_only=True):
     allow_home: bool = False
     text: str = ""
     """What is said first."""
+    shown_seq: int = 0
+    """The number of the last event that is on the screen already."""
 
     def again(self, session: str) -> ChatOptions:
         """The same session once more: what was chosen in it since then is on record."""
-        return msgspec.structs.replace(self, session=session, models=(), effort=None, mode="", text="")
+        return msgspec.structs.replace(
+            self, session=session, models=(), effort=None, mode="", text="", shown_seq=0
+        )
 
 
 class Seat:

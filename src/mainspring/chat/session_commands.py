@@ -15,7 +15,7 @@ from mainspring.chat.cli_output import cli_output
 from mainspring.chat.desk import Desk, SlashCommand
 from mainspring.chat.seat import ChatOptions
 from mainspring.chat.surface import Choice
-from mainspring.documents.lines import as_text, change_line, money, when
+from mainspring.documents.lines import change_line, money, when
 from mainspring.errors import UsageError
 from mainspring.events import Effort, Extent, UserSaid
 from mainspring.secrets.screen import plain, plain_name
@@ -127,7 +127,8 @@ async def _fork(desk: Desk, at: str) -> None:
     if at and not at.isdecimal():
         raise UsageError(f"{at!r} is no number of an event.", remedy="/fork, or /fork NUMBER")
     made = await fork(desk.config, desk.session.id, at=int(at) if at else None)
-    desk.change(desk.options.again(made.session))
+    shown = 0 if at else made.shared_events
+    desk.change(msgspec.structs.replace(desk.options.again(made.session), shown_seq=shown))
 
 
 async def _resume(desk: Desk, name: str) -> None:
@@ -156,9 +157,8 @@ async def _land(desk: Desk, how: str) -> None:
 
     async def between() -> None:
         landed = await land(desk.config, session, cast("HowToLand", how))
-        desk.write(
-            "\n".join([as_text(landed.moved), *(f"! not put back: {plain(each)}" for each in landed.left)])
-        )
+        for each in landed.left:
+            desk.surface.write(f"! not put back: {plain(each)}")
 
     desk.change(desk.options, between=between)
 

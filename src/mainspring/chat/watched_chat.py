@@ -8,9 +8,7 @@ from collections.abc import Coroutine
 from contextlib import aclosing
 from typing import Any
 
-from mainspring import __version__
 from mainspring.app.operations.watched import WatchedSession
-from mainspring.chat.blocks import head_block
 from mainspring.chat.input_worker import run_entered
 from mainspring.chat.loop import ChatLoop
 from mainspring.chat.waiting import ChatWaiting
@@ -64,9 +62,7 @@ class WatchedChat:
                     self._ask()
 
     def _show_head(self) -> None:
-        surface, session = self._chat.surface, self._session
-        facts = (__version__, session.state.workspace, session.status, surface.palette)
-        surface.write(head_block(*facts, columns=surface.columns, has_keys=not surface.takes_lines))
+        self._chat.show_head(self._session.state.workspace, self._session.status)
 
     def _ask(self) -> None:
         """Asks what the session asks now; what was answered elsewhere is asked no longer."""

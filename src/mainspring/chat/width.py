@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Sequence
 
 from prompt_toolkit.utils import get_cwidth
+
+_WORDS = re.compile(r"\S+\s*")
+_LEAST_ROOM = 12
 
 
 def get_width(text: str) -> int:
@@ -21,12 +24,24 @@ def clipped(text: str, columns: int) -> str:
 
 def wrapped(text: str, columns: int) -> str:
     """Lines broken at words, each part as far in as its line."""
-    shown: list[str] = []
-    for line in text.split("\n"):
-        indent = line[: len(line) - len(line.lstrip())]
-        parts = textwrap.wrap(line, max(columns, 20), subsequent_indent=indent, break_on_hyphens=False)
-        shown += parts if get_width(line) > columns and line.isascii() else [line]
-    return "\n".join(shown)
+    return "\n".join(part for line in text.split("\n") for part in _broken(line, columns))
+
+
+def _broken(line: str, columns: int) -> list[str]:
+    if get_width(line) <= columns:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    parts, room = list[str](), columns - len(indent)
+    if room < _LEAST_ROOM:
+        return [line]
+    part = ""
+    for piece in _WORDS.findall(line.strip()):
+        if part and get_width(part + piece.rstrip()) > room:
+            parts.append(part.rstrip())
+            part = ""
+        *full, part = cut_to_width(part + piece, room) if get_width(piece.rstrip()) > room else [part + piece]
+        parts += full
+    return [f"{indent}{each}" for each in (*parts, part.rstrip()) if each]
 
 
 def packed(items: Sequence[str], columns: int) -> list[str]:

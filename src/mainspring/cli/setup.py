@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import getpass
+import shutil
 import sys
+from textwrap import TextWrapper
 
 import click
 
@@ -21,7 +23,12 @@ class PlainDialog:
     """Questions on standard error, answers from the keyboard."""
 
     def say(self, text: str) -> None:
-        click.echo(plain(text), err=True)
+        columns = shutil.get_terminal_size().columns
+        for line in plain(text).split("\n"):
+            lines = TextWrapper(
+                columns, subsequent_indent=_indent(line), break_long_words=False, break_on_hyphens=False
+            ).wrap(line)
+            click.echo("\n".join(lines), err=True)
 
     def ask(self, question: str, *, usual: str = "") -> str:
         return str(click.prompt(plain(question), default=usual, show_default=bool(usual), err=True)).strip()
@@ -33,6 +40,12 @@ class PlainDialog:
         click.get_current_context().invoke(pull_command, name=DEFAULT_MODEL)
 
 
+def _indent(line: str) -> str:
+    """As far in as the words behind the number of a choice."""
+    number, _, words = line.strip().partition("  ")
+    return " " * line.index(words) if number.isdecimal() else ""
+
+
 @click.command("setup")
 def setup_command() -> None:
     """Choose what does the work: a provider with your key, a server on this machine, another agent that is
@@ -42,10 +55,18 @@ def setup_command() -> None:
             "The set-up asks questions, so it needs a terminal.",
             remedy="Use mainspring keys add PROVIDER --stdin, and mainspring config set model NAME.",
         )
-    run_setup(load_config(), PlainDialog())
+    _run(load_config())
 
 
 def set_up_if_needed(config: Config) -> None:
     """Asks for what is missing, if anything is."""
     if needs_setup(config):
+        _run(config)
+
+
+def _run(config: Config) -> None:
+    try:
         run_setup(config, PlainDialog())
+    except (click.Abort, KeyboardInterrupt):
+        click.echo(err=True)  # what comes next begins on a line of its own
+        raise

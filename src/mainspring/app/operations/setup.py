@@ -90,7 +90,9 @@ async def detect_choices(config: Config) -> tuple[SetupChoice, ...]:
 def run_setup(config: Config, dialog: SetupDialog) -> bool:
     """Leads a person to a model or an engine; False when they chose none. The settings are written."""
     choices = asyncio.run(detect_choices(config))
-    dialog.say("mainspring has no model yet. What shall do the work?\n")
+    used = config.settings.model or config.settings.engine
+    begun = f"mainspring works with {used}." if used else "mainspring has no model yet."
+    dialog.say(f"{begun} What shall do the work?\n")
     for number, each in enumerate(choices, 1):
         dialog.say(f"  {number}  {each.label}")
     dialog.say(f"  {len(choices) + 1}  nothing now\n")
@@ -165,7 +167,7 @@ def find_title(provider: str) -> str:
 
 def _tell(dialog: SetupDialog, changed: SettingChange) -> None:
     dialog.say(f"\nDone: {changed.key} = {changed.after}, in {changed.file}.")
-    dialog.say(f"To change it: mainspring config set {changed.key} NAME, or mainspring setup.")
+    dialog.say(f"To change it: mainspring config set {changed.key} NAME, or mainspring setup.\n")
 
 
 def _number(dialog: SetupDialog, most: int) -> int:
