@@ -21,6 +21,7 @@ from mainspring.events import (
     TESTS_SOURCE,
     CallEnded,
     CallStarted,
+    ChangesChecked,
     NoteAdded,
     RollbackOffered,
     SuiteEnded,
@@ -274,3 +275,24 @@ def test_a_process_that_is_killed_before_the_first_change_repeats_nothing(tmp_pa
     assert [ended.outcome for ended in stage.events(CallEnded)] == ["ok"]
     assert (stage.workspace / "log").read_text(encoding="utf-8") == "done\n"
     assert ran(stage)[0] == ("baseline", "passed")
+
+
+def test_a_test_that_is_made_weaker_is_told_until_it_is_put_right(tmp_path: Path) -> None:
+    weak = TEST.replace("self.assertEqual(add(2, 2), 4)", "self.assertTrue(True)")
+    replies = (write("test_calc.py", weak), write("test_calc.py", TEST), "Fertig.")
+    stage = staged(tmp_path, PROJECT, *replies)
+    stage.run("Mach test_calc.py schneller", config=guarded(tmp_path), mode="auto")
+    first, second = stage.events(ChangesChecked)
+    (found,) = first.files[0].findings
+    assert (first.files[0].path, found.rule, found.by) == ("test_calc.py", "emptied", "tests")
+    assert (second.files[0].path, second.files[0].findings) == ("test_calc.py", ())
+    (told,) = notes(stage, CHECKS_SOURCE)
+    assert "Adding.test_add" in told
+
+
+def test_tests_that_are_deleted_are_told_and_seen_to_be_missing(tmp_path: Path) -> None:
+    stage = staged(tmp_path, PROJECT, shell("rm test_shop.py"), "Done.")
+    stage.run("Go", config=guarded(tmp_path), mode="auto")
+    (checked,) = stage.events(ChangesChecked)
+    assert [each.rule for each in checked.files[0].findings] == ["deleted"]
+    assert stage.events(SuiteEnded)[-1].missing == (SUM,)

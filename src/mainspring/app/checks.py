@@ -67,9 +67,9 @@ class _Guard:
     async def tell_broken(self, runtime: Runtime, ran: Any, project: Any) -> bool:
         return await self._guard.tell_broken(runtime, ran, project)
 
-    async def before_done(self, runtime: Runtime) -> None:
+    async def after_step(self, runtime: Runtime) -> None:
         if self._loaded or (runtime.changed_seq != 0 and await runtime.journal.last("FilesChanged")):
-            await self._guard.before_done(runtime)
+            await self._guard.after_step(runtime)
 
     @property
     def _guard(self) -> Any:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from mainspring.checks.settings import ChecksSettings
+from mainspring.checks.weakened import WeakenedTests
 from mainspring.context.history import read_all
 from mainspring.events import (
     CHECKS_SOURCE,
@@ -75,6 +76,7 @@ class Regressions:
     def __init__(self, settings: ChecksSettings) -> None:
         self._settings = settings
         self._looked_turn = 0
+        self._weakened = WeakenedTests()
         self._baseline: tuple[int, _Baseline] | None = None
 
     async def is_due(self, runtime: Runtime) -> bool:
@@ -108,7 +110,8 @@ class Regressions:
 
         def compare(ended: SuiteEnded, now: TestResults) -> SuiteEnded:
             worse = _worse(baseline, ended, now)
-            gone = missing(baseline.results, now) if ended.cause == "done" and now else []
+            is_whole = bool(now) and ended.command == baseline.ended.command
+            gone = missing(baseline.results, now) if is_whole else []
             return msgspec.structs.replace(
                 ended,
                 regressions=tuple(name for name in worse if name not in flaky)[:_MAX_KEPT],
@@ -130,7 +133,12 @@ class Regressions:
         )
         return True
 
-    async def before_done(self, runtime: Runtime) -> None:
+    async def after_step(self, runtime: Runtime) -> None:
+        await self._weakened.look(runtime)
+        if runtime.history.is_answered:
+            await self._before_done(runtime)
+
+    async def _before_done(self, runtime: Runtime) -> None:
         baseline = await self._found_baseline(runtime)
         if baseline is None:
             return

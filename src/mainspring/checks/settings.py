@@ -39,10 +39,9 @@ class ChecksSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Language servers by name: `[checks.servers.NAME]`."""
     wait_ms: Annotated[int, msgspec.Meta(ge=0, le=60_000)] = 300
     """How long a step waits for linters and servers; what they find later is told at the next step."""
-    """How long a step waits for linters; what they find later is told at the next step."""
     regressions: Literal["on", "off"] = "on"
     """Run the project's tests before the first change of a turn (not again on the same content), those that a
     change may affect after it, and all of them before the turn is done; tell the model what passed and fails
-    now. Only what may run without asking is run, in the sandbox."""
+    now, and which tests were made weaker. Only what may run without asking is run, in the sandbox."""
     suite_limit_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 20.0
     """Seconds that all tests may take; when they take longer nothing is compared in that session."""

@@ -118,8 +118,9 @@ class RegressionGuard(Protocol):
         """Tells the model what a run after a change shows to be broken; whether there was anything new."""
         ...
 
-    async def before_done(self, runtime: Runtime, /) -> None:
-        """Runs all tests before a turn that changed files ends, and tells what is broken, a few times."""
+    async def after_step(self, runtime: Runtime, /) -> None:
+        """Tells which tests were made weaker. Before a turn that changed files ends, runs all tests, and
+        tells what is broken, a few times."""
         ...
 
 

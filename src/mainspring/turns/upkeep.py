@@ -43,8 +43,8 @@ async def check_guards(runtime: Runtime) -> End | None:
     if runtime.upkeep.checks and (problem := await runtime.upkeep.checks(runtime)):
         return End("failed", problem, UNCLEAN)
     await check_changes(runtime)
-    if runtime.upkeep.guard and runtime.history.is_answered:
-        await runtime.upkeep.guard.before_done(runtime)
+    if runtime.upkeep.guard:
+        await runtime.upkeep.guard.after_step(runtime)
     if end := await lost_attempt(runtime):
         return end
     await sample_as_usual(runtime)

@@ -1,0 +1,106 @@
+"""Tells which tests a turn has made weaker: compared with what their files held when the turn began.
+
+It is recorded as a check of the changed files, so it stands among the others, and goes when it is put right.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from mainspring.context.history import read_all
+from mainspring.documents.findings import line_of
+from mainspring.events import (
+    CHECKS_SOURCE,
+    Blob,
+    ChangesChecked,
+    CheckedFile,
+    CheckFinding,
+    Event,
+    FilesChanged,
+    FileState,
+    NoteAdded,
+)
+from mainspring.secrets.injection import suspicions
+from mainspring.turns.runtime import Runtime
+from mainspring.workspace.weakened_tests import BY, is_about_tests, names_of_tests, weakened
+
+_MAX_FILES = 200
+_SHOWN = 10
+_KINDS = ("FilesChanged", "ChangesChecked")
+_TOLD = (
+    "Tests were made weaker in this turn:\n{lines}\nIf the task does not ask for that, put it back; otherwise"
+    " say so in your answer."
+)
+
+
+class _Texts(msgspec.Struct):
+    """A file when the turn began, and now."""
+
+    before: Blob | None
+    now: FileState | None
+
+
+class WeakenedTests:
+    """Looks at the changed tests of one session's turns."""
+
+    def __init__(self) -> None:
+        self._seen_seq = 0
+
+    async def look(self, runtime: Runtime) -> None:
+        if runtime.changed_seq is not None and runtime.changed_seq <= self._seen_seq:
+            return
+        self._seen_seq = runtime.last_seq
+        changed, standing = await _of_turn(runtime)
+        texts = {path: await _read(runtime, each) for path, each in list(changed.items())[:_MAX_FILES]}
+        added = {
+            path: names_of_tests(after) - names_of_tests(before)
+            for path, (before, after) in texts.items()
+            if path.endswith(".py")
+        }
+        files: list[CheckedFile] = []
+        new: list[str] = []
+        for path, (before, after) in texts.items():
+            moved = {name for other, names in added.items() if other != path for name in names}
+            found = tuple(weakened(runtime.recorder.vault.expand(path), before, after, moved))
+            if found != standing.get(path, ()):
+                files.append(CheckedFile(path=path, by=(BY,), findings=found))
+                new += [line_of(path, each) for each in found if each not in standing.get(path, ())]
+        if files:
+            events: list[Event] = [ChangesChecked(files=tuple(files), is_late=True)]
+            if new:
+                more = [f"and {len(new) - _SHOWN} more"] if len(new) > _SHOWN else []
+                text = _TOLD.format(lines="\n".join([*new[:_SHOWN], *more]))
+                events.append(NoteAdded(text=text, source=CHECKS_SOURCE, suspicious=suspicions(text)))
+            await runtime.record(*events, is_durable=False)
+
+
+async def _of_turn(runtime: Runtime) -> tuple[dict[str, _Texts], dict[str, tuple[CheckFinding, ...]]]:
+    """The changed tests of the open turn, and what was found in them already."""
+    began = await runtime.journal.last("TurnStarted")
+    changed: dict[str, _Texts] = {}
+    standing: dict[str, tuple[CheckFinding, ...]] = {}
+    for item in await read_all(runtime.journal, kinds=_KINDS, after=began.seq if began else 0):
+        match item.event:
+            case FilesChanged(changes=changes):
+                for change in changes:
+                    before = changed.pop(change.renamed_from, None)
+                    first = before.before if before else change.before.blob if change.before else None
+                    if is_about_tests(change.path):
+                        changed.setdefault(change.path, _Texts(first, None)).now = change.after
+            case ChangesChecked(files=files):
+                for file in files:
+                    if BY in file.by:
+                        standing[file.path] = tuple(each for each in file.findings if each.by == BY)
+            case _:
+                pass
+    return changed, standing
+
+
+async def _read(runtime: Runtime, file: _Texts) -> tuple[str | None, str | None]:
+    """What a file held, and holds; nothing is compared where its content was not kept."""
+    now = file.now.blob if file.now else None
+    if file.now and now is None:
+        return None, None
+    contents = [await runtime.recorder.get_blob(blob) if blob else None for blob in (file.before, now)]
+    before, after = (data.decode("utf-8", "replace") if data is not None else None for data in contents)
+    return before, after
