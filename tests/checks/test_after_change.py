@@ -37,8 +37,10 @@ echo ']'
 """
 
 
-def configured(folder: Path, programs: Path | None = None, **checks: Any) -> Config:
-    path = f"{programs}:/usr/bin:/bin" if programs else "/usr/bin:/bin"
+def configured(
+    folder: Path, programs: Path | None = None, path: str = "/usr/bin:/bin", **checks: Any
+) -> Config:
+    path = f"{programs}:{path}" if programs else path
     config = load_config({"MAINSPRING_HOME": str(folder / "home"), "PATH": path})
     checked = ChecksSettings(**{"wait_ms": 60_000, "language_servers": "off", **checks})
     settings = msgspec.structs.replace(config.settings, work=UNASSISTED, checks=checked)

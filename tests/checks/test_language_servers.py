@@ -19,7 +19,8 @@ from mainspring.approvals.trust import TrustFile
 from mainspring.checks import ChangedFile, NotChecked, new_findings
 from mainspring.checks.language_server import LanguageServer
 from mainspring.checks.programs import subjects
-from mainspring.checks.servers import SERVERS, SessionLanguageServers, server_rows
+from mainspring.checks.server_facts import SERVERS, server_rows
+from mainspring.checks.servers import SessionLanguageServers
 from mainspring.checks.settings import ChecksSettings, LanguageServerSettings
 from mainspring.events import ChangesChecked, CheckFinding
 from mainspring.sandbox import Sandbox

@@ -13,7 +13,7 @@ import msgspec
 from mainspring.app.agents_beside import agents_beside, agents_of
 from mainspring.app.arguments import check_instructions, check_open
 from mainspring.app.beside import opened_beside
-from mainspring.app.checks import change_checks, regression_guard
+from mainspring.app.checks import SessionChecks, regression_guard
 from mainspring.app.engines import build_engine, engine_name, outside_engine
 from mainspring.app.extensions import extensions_beside, extensions_of
 from mainspring.app.known import KnownSession, recall, workspace_at
@@ -177,7 +177,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             workbench=_workbench(recorder, toolbox, sandbox, files, store, config),
             permissions=_permissions(recorder, policy, approver, store, config),
             budget=Budget(limits=limits, parent=parent and runtime_of(parent), day=store.today()),
-            upkeep=_upkeep(recorder, compactor, models.router, store, config),
+            upkeep=_upkeep(recorder, compactor, models.router, store, config, extensions.checks),
         )
     except BaseException:
         for each in filter(None, (chosen, recorder)):
@@ -263,7 +263,12 @@ def _workbench(
 
 
 def _upkeep(
-    recorder: Recorder, compactor: Compactor, router: Router | None, store: Sessions, config: Config
+    recorder: Recorder,
+    compactor: Compactor,
+    router: Router | None,
+    store: Sessions,
+    config: Config,
+    checks: SessionChecks | None,
 ) -> Upkeep:
     return Upkeep(
         compactor=compactor,
@@ -271,7 +276,7 @@ def _upkeep(
         idle_steps=config.settings.idle_steps,
         router=router,
         checkpoint=store.directory(recorder.session) / CHECKPOINT_FILE,
-        checks=change_checks(config),
+        checks=checks,
         guard=regression_guard(config),
     )
 

@@ -1,18 +1,23 @@
-"""The checks of changed files that the settings ask for, loaded when they are first needed."""
+"""The checks of a session and its tools that ask language servers, loaded when they are needed: when the
+first file has changed, or when the project has a server that can answer."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from mainspring.approvals.trust import TrustFile, TrustSubject
+from mainspring.checks.programs import configured, subject_of
+from mainspring.checks.server_facts import server_rows
 from mainspring.settings import Config
-from mainspring.turns.runtime import ChangeChecks, RegressionGuard, Runtime
+from mainspring.tools import Tool
+from mainspring.turns.runtime import RegressionGuard, Runtime
 
 
-def change_checks(config: Config) -> ChangeChecks | None:
+def session_checks(config: Config) -> SessionChecks | None:
     """None when they are off."""
-    return None if config.settings.checks.after_change == "off" else _Checks(config)
+    return None if config.settings.checks.after_change == "off" else SessionChecks(config)
 
 
 def regression_guard(config: Config) -> RegressionGuard | None:
@@ -20,11 +25,13 @@ def regression_guard(config: Config) -> RegressionGuard | None:
     return None if config.settings.checks.regressions == "off" else _Guard(config)
 
 
-class _Checks:
+class SessionChecks:
+    """Both ask the same servers, which end with the session."""
+
     def __init__(self, config: Config) -> None:
         self._config = config
         self._loaded: Any = None
-        self._servers: Any = None
+        self._running_servers: Any = None
 
     async def __call__(self, runtime: Runtime) -> str:
         if self._loaded is None:
@@ -33,16 +40,39 @@ class _Checks:
             if runtime.changed_seq == 0:
                 return ""
             settings, environment = self._config.settings.checks, self._config.environment
-            servers = import_module("mainspring.checks.servers").SessionLanguageServers
-            self._servers = servers(settings, environment, self._is_trusted)
             module = import_module("mainspring.checks.after_change")
-            self._loaded = module.AfterChange(settings, environment, self._is_trusted, self._servers)
+            self._loaded = module.AfterChange(settings, environment, self._is_trusted, self._servers())
         return await self._loaded(runtime)
 
     async def close(self) -> None:
         if self._loaded is not None:
             await self._loaded.close()
-            await self._servers.close()
+        if self._running_servers is not None:
+            await self._running_servers.close()
+
+    def tools(self, place: Path) -> list[Tool]:
+        """Those that can work in a folder: where a server is configured, installed and approved."""
+        environment = self._config.environment
+        rows = configured(server_rows(self._config.settings.checks), place, environment)
+        usable = [
+            facts
+            for facts, config, program in rows
+            if program and self._may_run(subject_of("language-server", facts, program, config, place))
+        ]
+        if not usable:
+            return []
+        module = import_module("mainspring.checks.code_tools")
+        return module.code_tools(self._servers, has_symbols=not all(facts.is_linter for facts in usable))
+
+    def _servers(self) -> Any:
+        if self._running_servers is None:
+            module = import_module("mainspring.checks.servers")
+            settings, environment = self._config.settings.checks, self._config.environment
+            self._running_servers = module.SessionLanguageServers(settings, environment, self._is_trusted)
+        return self._running_servers
+
+    def _may_run(self, subject: TrustSubject | None) -> bool:
+        return subject is None or self._is_trusted(subject)
 
     def _is_trusted(self, subject: TrustSubject) -> bool:
         return TrustFile(self._config.home).state(subject) == "trusted"

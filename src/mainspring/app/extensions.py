@@ -10,10 +10,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mainspring.app.checks import SessionChecks, session_checks
 from mainspring.app.hooks import hooks_of
 from mainspring.app.plugins import UsedPlugins, load_plugins
 from mainspring.app.servers import servers_beside, servers_of
-from mainspring.app.toolset import ToolChoice
+from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice
 from mainspring.approvals import Mode
 from mainspring.disk.log import log
 from mainspring.engines import builtin
@@ -41,9 +42,13 @@ class Extensions:
         plugins: UsedPlugins,
         hooks: LoadedHooks | None,
         search: tuple[list[Tool], tuple[str, ...]],
+        checks: SessionChecks | None,
+        code: list[Tool],
         config: Config,
     ) -> None:
         self._config = config
+        self.checks = checks
+        self._code = code
         self.servers = servers
         self.plugins = plugins
         self.hooks = hooks
@@ -57,17 +62,20 @@ class Extensions:
 
     def tools(self, window: int | None) -> list[Tool]:
         """What is shown in every request, in the same order for the same plugins and servers. Tools of
-        plugins that would take too much of the window are found with `find_tools`, as those of servers."""
+        plugins that would take too much of the window are found with `find_tools`, as those of servers; those
+        that ask language servers always are."""
         own = self.plugins.tools
         if self.servers:
-            return [*self._search, *self.servers.tools(window, own)]
-        if own:
+            return [*self._search, *self.servers.tools(window, own, self._code)]
+        if own or self._code:
             found = import_module("mainspring.app.found_tools")
-            own = found.found_tools(own) if found.are_many(own, window, self._config) else own
+            own = found.shown_or_found(own, self._code, window, self._config)
         return [*self._search, *own]
 
     def find(self, name: str) -> Tool | None:
-        known = (tool for tool in self.plugins.tools if name in (tool.name, wire_name(tool.name)))
+        known = (
+            tool for tool in (*self.plugins.tools, *self._code) if name in (tool.name, wire_name(tool.name))
+        )
         return next(known, None) or (self.servers.find(name) if self.servers else None)
 
 
@@ -86,7 +94,9 @@ def extensions_of(
     is_searching = engine == builtin.NAME and config.settings.search.backend
     search = import_module("mainspring.app.search").search_tools(config) if is_searching else _NO_SEARCH
     hooks = None if child else hooks_of(place, config, plugins)
-    return Extensions(servers, plugins, hooks, search, config)
+    checks, is_usual = session_checks(config), tools is DEFAULT_TOOLS and engine == builtin.NAME
+    code = checks.tools(place) if checks and is_usual else []
+    return Extensions(servers, plugins, hooks, search, checks, code, config)
 
 
 @asynccontextmanager

@@ -21,19 +21,27 @@ def are_many(tools: Sequence[Tool], window: int | None, config: Config) -> bool:
     return _tokens(tools) > config.settings.mcp.find_tools_above * (window or _USUAL_WINDOW)
 
 
-def found_tools(tools: Sequence[Tool]) -> list[Tool]:
-    """The two tools by which these are found and called."""
+def shown_or_found(own: list[Tool], code: list[Tool], window: int | None, config: Config) -> list[Tool]:
+    """A session's own tools while they are few, and the two tools by which the others are found and called;
+    those that ask language servers are always found."""
+    is_many = are_many(own, window, config)
+    hidden = [*own, *code] if is_many else code
 
     async def known() -> Sequence[Tool]:
-        return tools
+        return hidden
 
-    return [find_tool(known, plugins_described(tools), str), call_tool()]
+    described = " ".join(filter(None, (plugins_described(own if is_many else ()), code_described(code))))
+    return ([] if is_many else own) + ([find_tool(known, described, str), call_tool()] if hidden else [])
 
 
 def plugins_described(tools: Sequence[Tool]) -> str:
     names = ", ".join(sorted(tool.name for tool in tools))
     cut = names if len(names) <= NAMES_CHARS else f"{names[:NAMES_CHARS].rpartition(',')[0]}, …"
-    return f"Plugins: {cut}."
+    return f"Plugins: {cut}." if cut else ""
+
+
+def code_described(tools: Sequence[Tool]) -> str:
+    return f"Language server: {', '.join(tool.name for tool in tools)}." if tools else ""
 
 
 def _tokens(tools: Sequence[Tool]) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from mainspring.app.found_tools import NAMES_CHARS, are_many, plugins_described
+from mainspring.app.found_tools import NAMES_CHARS, are_many, code_described, plugins_described
 from mainspring.app.mcp import build_hub, secrets_of, usable_servers
 from mainspring.approvals import Mode
 from mainspring.events import Delta, StatusDelta
@@ -30,6 +30,7 @@ class SessionServers:
         self._hub = hub
         self._config = config
         self._own: tuple[Tool, ...] = ()
+        self._code: tuple[Tool, ...] = ()
         self.warnings = warnings
 
     @property
@@ -57,10 +58,11 @@ class SessionServers:
 
         self._hub.on_change = changed
 
-    def tools(self, window: int | None, own: Sequence[Tool] = ()) -> list[Tool]:
+    def tools(self, window: int | None, own: Sequence[Tool] = (), code: Sequence[Tool] = ()) -> list[Tool]:
         """What is shown in every request, of servers and of the session's `own`, which are found in the same
-        way. Equal offers give equal tools, in the same order."""
-        self._own = tuple(own)
+        way, as those that ask language servers (`code`) always are. Equal offers give equal tools, in the
+        same order."""
+        self._own, self._code = tuple(own), tuple(code)
         always = [
             tool for entry in self._entries if entry.server.settings.always_load for tool in self._of(entry)
         ]
@@ -76,7 +78,7 @@ class SessionServers:
         is_many = are_many(usual, window, self._config)
         is_waiting = any(entry.manifest is None for entry in self._entries)
         shown = sorted(always if is_many else (*always, *usual), key=lambda tool: tool.name)
-        if not is_many and not is_waiting:
+        if not is_many and not is_waiting and not code:
             return shown
         return [
             find_tool(self._settled, self._described(is_many=is_many), self._waiting),
@@ -86,7 +88,7 @@ class SessionServers:
 
     def known(self) -> list[Tool]:
         """All tools that can be found by now."""
-        return [*self._own, *(tool for entry in self._entries for tool in self._of(entry))]
+        return [*self._own, *self._code, *(tool for entry in self._entries for tool in self._of(entry))]
 
     async def _settled(self) -> list[Tool]:
         """All tools, once servers that are starting have answered or a moment has passed."""
@@ -119,8 +121,8 @@ class SessionServers:
             names = ", ".join(sorted(str(tool.get("name")) for tool in entry.offers.tools))
             cut = names if len(names) <= room else f"{names[:room].rpartition(',')[0]}, …"
             texts.append(f"{entry.server.name} ({cut})" if cut else entry.server.name)
-        own = f" {plugins_described(self._own)}" if is_many and self._own else ""
-        return f"Servers: {'; '.join(texts)}.{own}"
+        own = plugins_described(self._own if is_many else ())
+        return " ".join(filter(None, (f"Servers: {'; '.join(texts)}.", own, code_described(self._code))))
 
     def _waiting(self) -> str:
         states = [

@@ -7,19 +7,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from mainspring.checks import ConfinedBy, NotChecked
 from mainspring.checks.diagnostics import findings_in
+from mainspring.checks.server_facts import ServerFacts
 from mainspring.checks.server_process import LanguageServerProcess
 from mainspring.errors import SandboxError
 from mainspring.events import CheckFinding
 from mainspring.sandbox.policy import Confinement
-
-if TYPE_CHECKING:
-    from mainspring.checks.servers import ServerFacts
 
 LIMIT_S = 60.0
 _MAX_STARTS = 3
@@ -51,6 +49,17 @@ class LanguageServer:
             raise NotChecked("it is not UTF-8") from error
         async with self._turn:
             return await self._ask(lambda process: process.diagnose(path, text), self._read)
+
+    @property
+    def knows_symbols(self) -> bool:
+        return not self._facts.is_linter
+
+    async def ask(
+        self, path: str, text: str, method: str, params: Mapping[str, Any], read: Callable[[Any], T]
+    ) -> T:
+        """What `read` makes of the answer to a question about a file that holds this text."""
+        async with self._turn:
+            return await self._ask(lambda process: process.ask_about(path, text, method, params), read)
 
     def changed(self, kinds: Mapping[str, int]) -> None:
         """Hears which files were made (1), changed (2) or deleted (3)."""

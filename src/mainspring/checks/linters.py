@@ -16,7 +16,7 @@ import msgspec
 
 from mainspring.checks import ConfinedBy, NotChecked
 from mainspring.checks.programs import configured, confined_to_reading, last_line, subject_of
-from mainspring.checks.servers import RUFF, server_rows
+from mainspring.checks.server_facts import RUFF, server_rows
 from mainspring.checks.settings import ChecksSettings
 from mainspring.errors import SandboxError
 from mainspring.events import CheckFinding

@@ -115,9 +115,12 @@ def _config(facts: ProgramFacts, workspace: Path, tables: dict[str, Any]) -> Pat
 
 def _tables(workspace: Path) -> dict[str, Any]:
     """What `pyproject.toml` says; nothing when there is none that can be read."""
+    text = _text(workspace / "pyproject.toml", workspace)
+    if "tool" not in text:
+        return {}
     tomllib = import_module("tomllib")
     try:
-        return tomllib.loads(_text(workspace / "pyproject.toml", workspace))
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return {}
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -26,14 +26,12 @@ from mainspring.checks.diagnostics import (
 )
 from mainspring.checks.lsp import LspConnection, LspRefused
 from mainspring.checks.programs import confined_to_reading, folders_of, last_line
+from mainspring.checks.server_facts import ServerFacts
 from mainspring.disk.untrusted import read_start
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command, Sandbox
 from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.streams import conversation, reading
-
-if TYPE_CHECKING:
-    from mainspring.checks.servers import ServerFacts
 
 _LIFE_S = 30 * 24 * 3600.0
 _MAX_OPEN = 20
@@ -132,6 +130,19 @@ class LanguageServerProcess:
         version = self._show(path, text)
         try:
             return await self._diagnostics(self._place / path, version)
+        finally:
+            self._forget_unless_on_disk(path)
+
+    async def ask_about(self, path: str, text: str, method: str, params: Mapping[str, Any]) -> Any:
+        """The answer to a question about a file that holds this text."""
+        await self._is_ready.wait()
+        self._forget_outdated()
+        shown = self._documents.get(path)
+        if shown is None or shown.text != text:
+            self._show(path, text)
+        try:
+            document = {"uri": (self._place / path).as_uri()}
+            return await self.ask(method, {"textDocument": document, **params})
         finally:
             self._forget_unless_on_disk(path)
 
@@ -271,7 +282,7 @@ class LanguageServerProcess:
         if method == "textDocument/publishDiagnostics" and self._awaited:
             path, version, pushed = self._awaited
             told = msgspec.convert(params, PublishedDiagnostics)
-            if told.version == version and _path(told.uri) == path and not pushed.done():
+            if told.version == version and path_in(told.uri) == path and not pushed.done():
                 pushed.set_result(told.diagnostics)
 
 
@@ -287,7 +298,8 @@ def _how(running: asyncio.Task[Any]) -> str:
     return f"it ended ({done.stopped or f'exit code {done.exit_code}'}){said}"
 
 
-def _path(uri: str) -> str:
+def path_in(uri: str) -> str:
+    """The path that an address of a file means; nothing where it is none."""
     try:
         return unquote(urlsplit(uri).path)
     except ValueError:

@@ -46,7 +46,7 @@ async def _run(arguments: PatchArguments, place: CallContext) -> Output:
         (change.path for change, path in zip(changes, paths, strict=True) if paths.count(path) > 1), ""
     ):
         raise ToolFailed(f"{twice} occurs twice in the patch; nothing was changed. Put its hunks together.")
-    await _make(place, changes)
+    await make_changes(place, changes)
     assumed = [f"{change.path}: {told}." for change in changes for told in change.assumed]
     return Output(text="\n".join([*map(_told, files), *assumed]))
 
@@ -85,7 +85,7 @@ async def _creation(place: CallContext, file: FilePatch) -> Change:
     return Change(file.new, None, text.encode(), 0o755 if file.is_executable else None)
 
 
-async def _make(place: CallContext, changes: list[Change]) -> None:
+async def make_changes(place: CallContext, changes: list[Change]) -> None:
     """Makes every change, or takes back those that were made before one failed."""
     made: list[Change] = []
     try:

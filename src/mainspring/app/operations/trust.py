@@ -15,7 +15,7 @@ from mainspring.app.plugins import plugin_commands, plugin_folders
 from mainspring.approvals.trust import Trusted, TrustFile, TrustState, TrustSubject, changes
 from mainspring.checks.linters import linter_rows
 from mainspring.checks.programs import subjects
-from mainspring.checks.servers import server_rows
+from mainspring.checks.server_facts import server_rows
 from mainspring.errors import UsageError
 from mainspring.mcp.servers import list_servers
 from mainspring.settings import Config

@@ -1,0 +1,114 @@
+"""Language servers: one table of facts, and what a user's settings change about it.
+
+A server runs where the project configures its language or the server itself, and it is installed. One that
+lies in the project, or that runs what the project brings, is code of the project and wants approval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from mainspring.checks.settings import ChecksSettings, LanguageServerSettings
+
+
+class ServerFacts(NamedTuple):
+    """`languages` are what the protocol calls files by the end of their names. `waits_until_ready` says that
+    it answers before it knows the project, and tells when it does; `asks_tsserver` that diagnostics are had
+    by a command of its own; `is_linter` that it knows of no symbols."""
+
+    name: str
+    program: str
+    languages: Mapping[str, str]
+    marks: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    options: Mapping[str, Any] = {}
+    runs: tuple[str, ...] = ()
+    is_settings_code: bool = False
+    waits_until_ready: bool = False
+    asks_tsserver: bool = False
+    is_linter: bool = False
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        return tuple(self.languages)
+
+
+_PYTHON = {".py": "python", ".pyi": "python"}
+_SCRIPTS = {
+    **dict.fromkeys((".ts", ".mts", ".cts"), "typescript"),
+    ".tsx": "typescriptreact",
+    **dict.fromkeys((".js", ".mjs", ".cjs"), "javascript"),
+    ".jsx": "javascriptreact",
+}
+_C = {
+    **dict.fromkeys((".c", ".h"), "c"),
+    **dict.fromkeys((".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx"), "cpp"),
+}
+RUFF = "ruff"
+SERVERS = (
+    ServerFacts(RUFF, "ruff", _PYTHON, ("ruff.toml", ".ruff.toml", "tool.ruff"), ("server",), is_linter=True),
+    ServerFacts("ty", "ty", _PYTHON, ("ty.toml", "tool.ty"), ("server",)),
+    ServerFacts(
+        "basedpyright",
+        "basedpyright-langserver",
+        _PYTHON,
+        ("pyrightconfig.json", "tool.basedpyright", "tool.pyright"),
+        ("--stdio",),
+    ),
+    ServerFacts(
+        "pyrefly",
+        "pyrefly",
+        _PYTHON,
+        ("pyrefly.toml", "tool.pyrefly"),
+        ("lsp",),
+        runs=(".venv/bin/python", "venv/bin/python"),
+    ),
+    ServerFacts(
+        "typescript",
+        "typescript-language-server",
+        _SCRIPTS,
+        ("tsconfig.json", "jsconfig.json"),
+        ("--stdio",),
+        {"disableAutomaticTypingAcquisition": True, "tsserver": {"useSyntaxServer": "never"}},
+        runs=("node_modules/typescript/lib/tsserver.js",),
+        asks_tsserver=True,
+    ),
+    ServerFacts("gopls", "gopls", {".go": "go"}, ("go.mod", "go.work")),
+    ServerFacts(
+        "rust-analyzer",
+        "rust-analyzer",
+        {".rs": "rust"},
+        ("Cargo.toml",),
+        is_settings_code=True,  # build scripts and macros of the project
+        waits_until_ready=True,
+    ),
+    ServerFacts(
+        "clangd",
+        "clangd",
+        _C,
+        ("compile_commands.json", "build/compile_commands.json", "compile_flags.txt", ".clangd"),
+    ),
+)
+
+
+def server_rows(settings: ChecksSettings) -> list[ServerFacts]:
+    """The servers that may be used: those of the table, with what the settings change, and the user's own."""
+    if settings.language_servers == "off":
+        return []
+    known = {facts.name: facts for facts in SERVERS}
+    known |= {name: _changed(known.get(name), name, said) for name, said in settings.servers.items()}
+    off = {name for name, said in settings.servers.items() if not said.enabled}
+    return [facts for name, facts in known.items() if name not in off]
+
+
+def _changed(known: ServerFacts | None, name: str, said: LanguageServerSettings) -> ServerFacts:
+    facts = known or ServerFacts(name, name, {}, ())
+    if said.command:
+        facts = facts._replace(program=said.command[0], arguments=said.command[1:])
+    if said.files:
+        language = said.language or name
+        facts = facts._replace(languages={end: facts.languages.get(end, language) for end in said.files})
+    return facts._replace(
+        marks=said.marks or facts.marks, options={**facts.options, **said.options} or facts.options
+    )
