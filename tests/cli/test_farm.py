@@ -140,6 +140,38 @@ def test_all_attempts_together_keep_within_the_budget(repository: Machine) -> No
     assert sum(each["ended"].get("used", {}).get("tokens", 0) for each in found["attempts"]) <= 30_000
 
 
+def test_changes_that_are_not_committed_are_named_and_a_farm_that_cannot_land_is_told_whole(
+    repository: Machine,
+) -> None:
+    (repository.workspace / "answer.txt").write_text("mine, and not committed\n")
+    model = repository.serve(*writes("right\n"))
+    ran = repository.run("farm", "x", "-n", "1", "--model", model, "--check", CHECK, "--land", *FREE)
+    assert ran.returncode == 2
+    assert "! not committed, so not in the attempts: answer.txt" in ran.stderr
+    assert "Land it: mainspring farm --resume" in ran.stdout
+    assert "Commit or stash" in ran.stderr
+    assert (repository.workspace / "answer.txt").read_text() == "mine, and not committed\n"
+
+
+def test_landing_on_a_detached_head_is_refused_before_anything_is_spent(repository: Machine) -> None:
+    git(repository, "checkout", "-q", "--detach")
+    model = repository.serve(*writes("right\n"))
+    asked = ("farm", "x", "-n", "1", "--model", model, "--check", CHECK, *FREE)
+    refused = repository.run(*asked, "--land")
+    assert (refused.returncode, repository.seen) == (2, [])
+    assert "detached" in refused.stderr
+    ran = repository.run(*asked)
+    assert ran.returncode == 0, ran.stderr
+    assert (
+        git(
+            repository,
+            "show",
+            f"{git(repository, 'for-each-ref', '--format=%(refname)', 'refs/heads/mainspring/')}:answer.txt",
+        )
+        == "right"
+    )
+
+
 def test_no_git_is_said(machine: Machine) -> None:
     ran = machine.run("farm", "x", "-n", "1", "--model", machine.serve({"text": "x"}), *FREE)
     assert ran.returncode != 0

@@ -168,3 +168,11 @@ def test_a_folder_that_is_wrong_is_named_with_what_is(machine: Machine, tmp_path
     assert ran.returncode == 2
     assert "is not a plugin that can be used" in ran.stderr
     assert states(machine) == {}
+
+
+@pytest.mark.parametrize("source", ["./nothing", "../nothing", "/nonexistent/nothing", "~/nothing"])
+def test_a_folder_that_is_not_there_is_no_package(machine: Machine, source: str) -> None:
+    ran = machine.run("plugins", "add", "--yes", source)
+    assert ran.returncode == 2
+    assert "There is no " in ran.stderr
+    assert "pip" not in ran.stdout + ran.stderr

@@ -20,6 +20,7 @@ from mainspring.app.operations.farm import (
     resume_farm,
     start_farm,
 )
+from mainspring.app.operations.farm_base import uncommitted
 from mainspring.cli.ask import approver
 from mainspring.cli.config import load_config, offer_setup
 from mainspring.cli.family_options import FAMILY_OPTIONS, OUTPUT_OPTIONS
@@ -79,12 +80,18 @@ def farm_command(
         raise UsageError("The task is empty.", remedy='Say what to do: mainspring farm -n 3 "fix the bug".')
     if not (session or given["models"]):
         offer_setup()
-    farm = asyncio.run(_farm(task, session, folder, **given))
+    farm, problem = asyncio.run(_farm(task, session, folder, lands=lands, **given)), None
     if farm.best and lands and farm.is_passed and not farm.is_landed:
-        moved = asyncio.run(land_farm(load_config(), farm.session, drops=drops))
-        farm = replace(farm, is_landed=True)
-        click.echo(plain(f"attempt {farm.best} landed on {moved.base} as {moved.commit[:12]}"), err=True)
+        try:
+            moved = asyncio.run(land_farm(load_config(), farm.session, drops=drops))
+        except UsageError as error:  # what came of the attempts is shown all the same
+            problem = error
+        else:
+            farm = replace(farm, is_landed=True)
+            click.echo(plain(f"attempt {farm.best} landed on {moved.base} as {moved.commit[:12]}"), err=True)
     click.echo(json_line(farm) if is_json else plain(farm_table(farm)))
+    if problem:
+        raise problem
     sys.exit(0 if farm.is_passed else 3 if farm.open else 1)
 
 
@@ -93,6 +100,7 @@ async def _farm(
     session: str,
     folder: Path,
     *,
+    lands: bool,
     attempts: int | None,
     models: tuple[str, ...],
     hints: tuple[str, ...],
@@ -127,7 +135,11 @@ async def _farm(
         checks=checks,
         judge=judge,
         limits=Limits(max_cost_usd=max_cost_usd, max_tokens=max_tokens),
+        is_landing=lands,
     )
+    if left := uncommitted(load_config(), folder):
+        shown = f"{', '.join(left[:5])}{' …' if len(left) > 5 else ''}"
+        click.echo(plain(f"! not committed, so not in the attempts: {shown}"), err=True)
     return await start_farm(load_config(), folder, plan, how)
 
 

@@ -19,6 +19,7 @@ from mainspring.app.build import open as open_session
 from mainspring.app.known import workspace_at
 from mainspring.app.operations.attempts import TEMPERATURES, continue_attempts, take_attempts
 from mainspring.app.operations.branches import commit_branch
+from mainspring.app.operations.farm_base import beginning_commit
 from mainspring.app.operations.farm_choice import choose, is_unknown
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.project_settings import in_project
@@ -67,7 +68,7 @@ _PAUSED = ("interrupted", "waiting")
 
 class FarmPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What to attempt. Models and hints are taken in turn; the same again is sampled otherwise. `limits` hold
-    for all attempts together."""
+    for all attempts together. One that `is_landing` is refused where it could not."""
 
     task: str
     attempts: int = 2
@@ -76,6 +77,7 @@ class FarmPlan(msgspec.Struct, frozen=True, kw_only=True):
     checks: Sequence[str] = ()
     judge: str = ""
     limits: Limits = Limits()
+    is_landing: bool = False
 
 
 class FarmHow(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,12 +123,7 @@ async def start_farm(config: Config, folder: Path, plan: FarmPlan, how: FarmHow)
     if not plan.task.strip() or not 1 <= plan.attempts <= MAX_ATTEMPTS:
         raise UsageError("A farm needs a task, and 1 to 20 attempts.", remedy="mainspring farm -n 3 TASK")
     git = Git(workspace_at(folder), config.environment)
-    commit = git.text("rev-parse", "--verify", "HEAD^{commit}", check=False)
-    if not commit:
-        raise UsageError(
-            f"{git.folder} is no git repository with a commit, so attempts have nothing to begin from.",
-            remedy="Run git init and commit, or use mainspring run --attempts, which needs no git.",
-        )
+    commit = beginning_commit(git, is_landing=plan.is_landing)
     planned = _planned(config, git, plan, commit, is_unpriced=how.allow_unpriced)
 
     async def beginning() -> Sequence[Event]:
@@ -219,7 +216,8 @@ async def land_farm(config: Config, session: str, *, drops: bool = False) -> Bra
                 f"There is nothing to land: the farm {why}.", remedy=f"mainspring farm --resume {session}"
             )
         if not farm.started.base_branch:
-            raise UsageError("HEAD was detached when the farm began.", remedy="Merge the branch yourself.")
+            made = farm.attempt(farm.best).started.branch
+            raise UsageError("HEAD was detached when the farm began.", remedy=f"Run: git merge {made}")
         if farm.is_landed:
             raise UsageError(f"Attempt {farm.best} has landed already.")
         git = Git(farm.workspace, config.environment)

@@ -114,6 +114,8 @@ def _in_folder(folder: PluginFolder) -> tuple[str, ...]:
 def is_package(source: str) -> bool:
     """Whether what is to be added is a Python package: a name, or a folder with a `pyproject.toml`."""
     path = Path(source).expanduser()
+    if source.startswith(("/", "./", "../", "~")) and not path.exists():
+        raise UsageError(f"There is no {path}.", remedy="Name a folder, a git repository or a package.")
     return (path / "pyproject.toml").is_file() if path.is_dir() else not _is_repository(source)
 
 
