@@ -17,6 +17,7 @@ from mainspring.events import (
     ChildEnded,
     ChildStarted,
     Event,
+    SpendSettled,
     TasksEnded,
     TasksStarted,
     TurnEnded,
@@ -134,6 +135,62 @@ def test_ready_tasks_are_done_and_a_failed_one_blocks_only_what_needs_it(machine
     assert "base is done" in left.task
 
 
+def test_what_is_wrong_with_a_file_is_said_before_anything_begins(machine: Machine) -> None:
+    wrong = {
+        "a -> b -> a": {"a": {"needs": ["b"]}, "b": {"needs": ["a"]}},
+        "Did you mean explore?": {"a": {"agent": "explorer"}},
+        "model nobody/nothing": {"a": {"model": "nobody/nothing"}},
+        "its address is not in the settings": {"a": {"model": "openai-compatible@http://127.0.0.1:9#x"}},
+    }
+    for said, tasks in wrong.items():
+        ran = machine.run("tasks", str(written(machine, tasks)), "--model", scripted(machine))
+        assert ran.returncode == 2
+        assert said in ran.stderr
+    for arguments in ((), (str(machine.workspace),), ("tasks.toml", "--resume", "x")):
+        assert machine.run("tasks", *arguments).returncode == 2
+    assert not (machine.home / "sessions").exists()
+    fine = machine.run("tasks", str(written(machine, GRAPH)), "--check-only")
+    assert (fine.returncode, "5 tasks" in fine.stdout) == (0, True)
+    assert not (machine.home / "sessions").exists()
+
+
+def test_interrupted_tasks_go_on_with_the_same_children_by_resume(machine: Machine) -> None:
+    free = machine.home.parent / "free"
+    held = {"name": "shell", "arguments": {"command": f"until test -e '{free}'; do sleep 0.05; done"}}
+    slow = [{"calls": [held]}, {"text": "slow is done"}]
+    file = written(machine, {"slow": {}, "last": {"needs": ["slow"], "agent": "explore"}})
+    model = scripted(machine, slow=slow, last=[{"text": "last is done"}])
+    with machine.start("tasks", str(file), "--model", model, *FREE) as process:
+        try:
+            assert process.stderr
+            assert any("slow running" in line for line in process.stderr)
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+        finally:
+            process.kill()
+    free.touch()
+    parent = parent_of(machine)
+    assert not any(isinstance(event, ChildEnded) for event in recorded(machine, parent))
+    refused = machine.run("resume", parent, "--max-steps", "3")
+    assert (refused.returncode, f"tasks --resume {parent}" in refused.stderr) == (2, True)
+    ran = machine.run("resume", parent, "--mode", "yolo", "--sandbox", "none")
+    assert ran.returncode == 0, ran.stderr
+    events = recorded(machine, parent)
+    assert [event.node for event in events if isinstance(event, ChildStarted)] == ["slow", "last"]
+    assert [event.state for event in events if isinstance(event, ChildEnded)] == ["done", "done"]
+
+
+def test_tasks_together_keep_within_the_budget_and_one_that_gets_nothing_fails(machine: Machine) -> None:
+    endless = [{"calls": [{"name": "find", "arguments": {"glob": f"*{n}"}}]} for n in range(40)]
+    file = written(machine, {"one": {}, "two": {"needs": ["one"]}, "three": {}})
+    model = scripted(machine, one=endless, two=endless, three=endless)
+    code, found = run(machine, str(file), "--model", model, "--max-tokens", "30000", *FREE)
+    assert code == 1
+    assert states(found) == {"one": "failed", "two": "blocked", "three": "failed"}
+    spent = [event for event in recorded(machine, found["session"]) if isinstance(event, SpendSettled)]
+    assert 0 < sum(event.usage.total_tokens for event in spent) <= 30_000
+
+
 def killed(machine: Machine, commits: int, effects: Path) -> int:
     file = written(machine, GRAPH)
     ran = subprocess.run(
@@ -154,8 +211,8 @@ def goes_on(machine: Machine, commits: int) -> None:
     check(machine, effects)
 
 
-COMMITS = 75
-"""At least those of an undisturbed run, parent and children together."""
+COMMITS = 102
+"""Those of an undisturbed run, parent and children together."""
 
 
 @pytest.mark.parametrize("commits", [3, 30, 52])

@@ -9,12 +9,11 @@ from mainspring.agents.children import ChildRunner
 from mainspring.agents.results import told
 from mainspring.agents.shares import RESERVE
 from mainspring.context.history import read_all
-from mainspring.events import NoteAdded, TasksEnded
+from mainspring.events import NoteAdded, PlannedTask, TasksEnded
 from mainspring.folds.task_graph import KINDS, GraphTask, TaskGraph, graphs_in
 from mainspring.journal import JournalReader
 from mainspring.secrets.injection import suspicions
 from mainspring.secrets.redaction import expanded
-from mainspring.secrets.vault import Vault
 from mainspring.turns.runtime import Runtime
 
 _SOURCE = "tasks"
@@ -22,9 +21,9 @@ _MAX_ANSWER = 4_000
 """Characters of an answer that a task which needs it is shown."""
 
 
-async def load_graphs(journal: JournalReader, vault: Vault) -> dict[str, TaskGraph]:
+async def load_graphs(journal: JournalReader) -> dict[str, TaskGraph]:
     """The graphs of a session, by the call that asked for each; a person's has none."""
-    return graphs_in(expanded(item.event, vault) for item in await read_all(journal, kinds=KINDS))
+    return graphs_in(item.event for item in await read_all(journal, kinds=KINDS))
 
 
 async def run_graph(
@@ -34,7 +33,7 @@ async def run_graph(
     `on_change` is told of each task that begins or ends here."""
     seen: dict[str, str] = {}
     while True:
-        graph = (await load_graphs(runtime.journal, runtime.recorder.vault))[call]
+        graph = (await load_graphs(runtime.journal))[call]
         for task in graph.tasks:
             if seen and seen[task.plan.name] != task.state and task.state not in ("ready", "waiting"):
                 on_change(task)
@@ -43,10 +42,10 @@ async def run_graph(
             return graph
         running = [task.started for task in graph.of("running") if task.started]
         for started in running:
-            runner.go_on_with(started)
+            runner.go_on_with(expanded(started, runtime.recorder.vault))
         ready = graph.of("ready")
         if ready and len(running) < graph.started.at_once and runner.has_room:
-            await _begin(runner, graph, ready[0])
+            await _begin(runner, graph, ready[0], expanded(ready[0].plan, runtime.recorder.vault))
         elif running or ready:
             others = [started.child for started in running] or list(runtime.state.children.open)
             if not await runner.until_one_ended(others):
@@ -55,10 +54,10 @@ async def run_graph(
             await _end(runtime, graph)
 
 
-async def _begin(runner: ChildRunner, graph: TaskGraph, task: GraphTask) -> None:
+async def _begin(runner: ChildRunner, graph: TaskGraph, task: GraphTask, plan: PlannedTask) -> None:
     later = [each.plan for each in graph.of("ready", "waiting") if each.plan.name != task.plan.name]
     call = graph.started.call
-    await runner.begin_task(task.plan, _text(graph, task), call, later, RESERVE if call else 0.0)
+    await runner.begin_task(plan, _text(graph, task), call, later, RESERVE if call else 0.0)
 
 
 def _text(graph: TaskGraph, task: GraphTask) -> str:

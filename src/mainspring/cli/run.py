@@ -176,5 +176,8 @@ def resume_command(session: str, text: str, **options: Any) -> None:
     piped in."""
     session = session or newest_here(load_config())
     text = with_piped(text) if text == "-" else text
+    sessions = import_module("mainspring.app.operations.sessions")
+    if not text and asyncio.run(sessions.has_open_tasks(load_config(), session)):
+        import_module("mainspring.cli.tasks").go_on(session, click.get_current_context())
     turn = import_module(_TURN)
     sys.exit(asyncio.run(turn.take_turn(text, session, **options)))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from mainspring.app.operations.tasks import (
     AT_ONCE,
@@ -30,6 +31,7 @@ from mainspring.events import Limits
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 
+_OF_RESUME = ("effort", "mode", "sandbox", "allow_unpriced", "allow_home")
 _options = with_options(
     click.option("--model", default="", help="Model or tier of tasks that name none."),
     click.option(
@@ -78,16 +80,30 @@ def tasks_command(
     _finish(asyncio.run(_run(file, session, folder, **given)), is_json=is_json)
 
 
+def go_on(session: str, context: click.Context) -> None:
+    """Goes on with the tasks of a session as `resume` was asked to, and exits."""
+    options = context.params
+    for name in options:
+        is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if is_given and name not in ("session", "is_json", *_OF_RESUME):
+            raise UsageError(
+                f"Session {session} has tasks that are not over, and they take no {name.replace('_', '-')}.",
+                remedy=f"Go on with them: mainspring tasks --resume {session}",
+            )
+    given = {name: options[name] for name in _OF_RESUME}
+    _finish(asyncio.run(_run(None, session, Path(), **given)), is_json=options["is_json"])
+
+
 async def _run(
     file: Path | None,
     session: str,
     folder: Path,
     *,
-    parallel: int,
-    max_cost_usd: float | None,
-    max_tokens: int | None,
     mode: str | None,
     sandbox: str | None,
+    parallel: int = AT_ONCE,
+    max_cost_usd: float | None = None,
+    max_tokens: int | None = None,
     **given: Any,
 ) -> TasksRun:
     how = TasksHow(

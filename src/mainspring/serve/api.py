@@ -37,6 +37,7 @@ from mainspring.app.operations.reports import goal_report
 from mainspring.app.operations.sessions import journal_of, list_sessions
 from mainspring.app.operations.settings import SettingValue
 from mainspring.app.operations.standing import GivenAnswer, SessionNow
+from mainspring.app.operations.tasks import TasksRun
 from mainspring.app.operations.timeline import BackAt, BackPreview, StepChanges, file_changes
 from mainspring.catalog import SessionRow
 from mainspring.documents.lines import as_json
@@ -337,6 +338,7 @@ ROUTES: tuple[Route, ...] = (
     _get(f"{_S}/questions", "What a session asks.", _open_questions, tuple[ApprovalAsked, ...]),
     _get(f"{_S}/context", "What fills the context window.", _context, WindowUse),
     _get(f"{_S}/artifacts", "The files that a goal made.", _artifacts, SessionArtifacts),
+    _get(f"{_S}/tasks", "Its graphs of tasks, and how far each is.", looks.tasks, tuple[TasksRun, ...]),
     _get(f"{_S}/now", "Its plan, and what it waits for.", looks.now, SessionNow),
     _get(f"{_S}/answered", "Who answered a question.", looks.answered, GivenAnswer, CallAskedFor),
     _get(f"{_S}/back", "What going back would change.", looks.back_preview, BackPreview, BackAsked),

@@ -18,6 +18,7 @@ from mainspring.app.operations.processes import ProcessOutput, process_output
 from mainspring.app.operations.reports import goal_report, report_markdown
 from mainspring.app.operations.settings import SettingValue, list_settings
 from mainspring.app.operations.standing import GivenAnswer, SessionNow, answer_given, session_now
+from mainspring.app.operations.tasks import TasksRun, list_tasks
 from mainspring.app.operations.timeline import BackPreview, preview_back
 from mainspring.evidence.kept import KeptVersion
 from mainspring.serve.hub import absolute
@@ -64,6 +65,10 @@ async def kept_found(asked: ApiCall) -> tuple[FoundArtifact, ...]:
 async def save_kept(asked: ApiCall) -> KeptVersion:
     taken = asked.taken
     return await save_file(asked.config, asked.session, taken.path, name=taken.name, note=taken.note)
+
+
+async def tasks(asked: ApiCall) -> tuple[TasksRun, ...]:
+    return await list_tasks(asked.config, asked.session)
 
 
 async def now(asked: ApiCall) -> SessionNow:

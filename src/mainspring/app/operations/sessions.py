@@ -17,7 +17,7 @@ from mainspring.catalog import reading, running
 from mainspring.context.history import is_live, read_all, undone_ranges
 from mainspring.disk.usage import bytes_in
 from mainspring.errors import UnknownSession, UsageError
-from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TurnEnded, TurnStarted
+from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TasksStarted, TurnEnded, TurnStarted
 from mainspring.journal import JournalReader, events_in
 from mainspring.settings import Config
 
@@ -82,6 +82,13 @@ async def journal_of(config: Config, session: str) -> AsyncGenerator[JournalRead
 async def find_session(config: Config, session: str) -> str:
     """The whole id of the one session whose id begins so."""
     return await sessions_of(config).find(session)
+
+
+async def has_open_tasks(config: Config, session: str) -> bool:
+    """Whether a person gave a session tasks, and some are not over."""
+    async with journal_of(config, session) as journal:
+        last = await journal.last("TasksStarted", "TasksEnded")
+    return last is not None and isinstance(last.event, TasksStarted) and not last.event.call
 
 
 async def is_run(config: Config, session: str) -> bool:

@@ -23,7 +23,6 @@ from mainspring.app.models import delegated_model
 from mainspring.app.operations.agents import agent_refusal, list_agents
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.project_settings import in_project
-from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.app.workspaces import AllowHome
 from mainspring.approvals.questions import Approver
@@ -34,7 +33,6 @@ from mainspring.events import Effort, Event, Limits, PlannedTask, TasksStarted
 from mainspring.folds.caps import cap_of
 from mainspring.folds.task_graph import TaskGraph
 from mainspring.journal import JournalReader
-from mainspring.secrets.vault import Vault
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
 
@@ -129,7 +127,7 @@ async def resume_tasks(config: Config, session: str, how: TasksHow) -> TasksRun:
     """Goes on with the tasks that have no end on record. What all may use together, and whether a model of
     unknown price is accepted, was settled when they began."""
     async with journal_of(config, session) as journal:
-        graph = await load_tasks(journal, vault_of(sessions_of(config), journal.session, config))
+        graph = await load_tasks(journal)
         if graph.is_over:
             return _run_of(journal.session, graph)
         session = journal.session
@@ -152,13 +150,19 @@ async def resume_tasks(config: Config, session: str, how: TasksHow) -> TasksRun:
 async def show_tasks(config: Config, session: str) -> TasksRun:
     """How far the tasks of a session are, also while another process works on them."""
     async with journal_of(config, session) as journal:
-        vault = vault_of(sessions_of(config), journal.session, config)
-        return _run_of(journal.session, await load_tasks(journal, vault))
+        return _run_of(journal.session, await load_tasks(journal))
 
 
-async def load_tasks(journal: JournalReader, vault: Vault) -> TaskGraph:
+async def list_tasks(config: Config, session: str) -> tuple[TasksRun, ...]:
+    """Every graph of tasks of a session, those that its model gave included."""
+    async with journal_of(config, session) as journal:
+        graphs = await load_graphs(journal)
+        return tuple(_run_of(journal.session, graph) for graph in graphs.values())
+
+
+async def load_tasks(journal: JournalReader) -> TaskGraph:
     """The graph that a person gave, else the last that the model did; `UsageError` when there is none."""
-    graphs = await load_graphs(journal, vault)
+    graphs = await load_graphs(journal)
     if not graphs:
         raise UsageError(
             f"Session {journal.session} has no tasks.", remedy="mainspring tasks FILE starts some."

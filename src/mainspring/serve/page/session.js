@@ -6,7 +6,7 @@ import { BackTab } from './back.js';
 import { Bar } from './charts.js';
 import { Diffs } from './diff.js';
 import { stateOf, toneOf } from './fleet.js';
-import { Family } from './family.js';
+import { Family, Tasks } from './family.js';
 import { GoalTab, ReportTab, Waits } from './goal.js';
 import { get, post } from './net.js';
 import { QuestionCard } from './questions.js';
@@ -120,7 +120,7 @@ export function SessionView({ session, view, rows, questions, me }) {
     ${tab === 'changes' ? html`<${Changes} ...${inner} />` : tab === 'artifacts' ? html`<${SessionArtifacts} ...${inner} />`
       : tab === 'processes' ? html`<${Processes} ...${inner} />` : tab === 'goal' ? html`<${GoalTab} ...${inner} />`
         : tab === 'report' ? html`<${ReportTab} ...${inner} />` : tab === 'back' ? html`<${BackTab} key=${seq} seq=${seq || ''} ...${inner} />` : html`
-      <${Standing} session=${session} row=${row} /><${Family} session=${session} rows=${rows} />
+      <${Standing} session=${session} row=${row} /><${Tasks} session=${session} rows=${rows} /><${Family} session=${session} rows=${rows} />
       <${Transcript} session=${session}><${Waits} session=${session} row=${row} />
         ${questions.map((asked) => html`<${QuestionCard} key=${asked.question.call} asked=${asked} mayAnswer=${me.role !== 'watch'} />`)}
         <${Compose} session=${session} maySteer=${maySteer} mayAnswer=${me.role !== 'watch'} isRunning=${isRunning} /><//>`}

@@ -35,7 +35,7 @@ export const texts = {
   modes: { plan: 'plan: reads only', ask: 'ask: asks before every effect', edits: 'edits: may change files', auto: 'auto: asks for what is dangerous' },
   by: 'By', session: 'Session', costBy: { day: 'Day', model: 'Model', source: 'Source', session: 'Session' }, total: 'Total', none: 'Nothing was spent', noneHelp: 'What models cost appears here, by day, model, source and session.',
   pair: 'Pair a device', role: 'It may', revoke: 'Revoke', pairLink: 'Open this on the device within 90 seconds:',
-  family: 'Agents and forks', forked: 'fork', ago: 'ago', agent: 'agent', agents: 'agents',
+  family: 'Agents and forks', tasks: 'Tasks', needs: 'needs', forked: 'fork', ago: 'ago', agent: 'agent', agents: 'agents',
   qr: 'Code to scan', fingerprint: 'Compare the certificate’s SHA-256:', onlyHere: 'This address is reachable on this machine alone. For a phone, start mainspring serve with --host or --tunnel.',
   pushBegin: 'Notify this device', pushEnd: 'Notify this device no more', pushExtra: 'Notifications of browsers need pip install \'mainspring[push]\' on that machine.',
   pushNot: 'This browser can be notified only on loopback or over a trusted certificate.',
