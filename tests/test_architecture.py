@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "mainspring"
 # From the lowest layer up; a room imports rooms of lower layers, and along the arrows drawn inside its own.
 LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("words", ("events", "errors", "patterns", "version")),
-    ("net and disk", ("net", "disk", "system")),
+    ("net and disk", ("net", "disk", "system", "formats")),
     ("stores and ports", ("journal", "catalog", "models", "sandbox")),
     ("policy", ("secrets", "approvals", "hooks", "workspace", "folds", "waits", "context")),
     ("tools", ("tools",)),

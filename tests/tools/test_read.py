@@ -150,14 +150,13 @@ def test_a_pdf_is_read_as_text(shop):
 
 def test_a_broken_pdf_is_told(shop):
     shop.put("a.pdf", b"%PDF-1.4\nnothing more")
-    assert "The PDF cannot be read" in shop.error("read", path="a.pdf")
+    assert "a.pdf cannot be read: the file is broken" in shop.error("read", path="a.pdf")
 
 
 def test_without_the_extra_a_pdf_says_what_to_install(shop, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pypdf", None)
-    monkeypatch.delitem(sys.modules, "mainspring.tools.pdf", raising=False)
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
     shop.put("a.pdf", pdf("x"))
-    assert "pip install mainspring[pdf]" in shop.error("read", path="a.pdf")
+    assert "pip install 'mainspring[documents]'" in shop.error("read", path="a.pdf")
 
 
 def test_what_was_left_out_is_read_by_its_handle(shop):

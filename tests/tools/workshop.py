@@ -71,7 +71,7 @@ class Workshop:
         return output.text
 
     async def calling(self, name: str, **arguments: Any) -> Output:
-        sandbox = PlainSandbox(environment=self.environment)
+        sandbox = await self.sandbox()
         try:
             asked = CallAsked(call="c1", name=name, arguments=msgspec.json.encode(arguments).decode())
             prepared = self.toolbox.prepare(asked)
@@ -80,6 +80,9 @@ class Workshop:
             return await self.toolbox.run(prepared, self._place(sandbox))
         finally:
             await sandbox.close()
+
+    async def sandbox(self) -> Sandbox:
+        return PlainSandbox(environment=self.environment)
 
     def _place(self, sandbox: Sandbox) -> CallContext:
         return CallContext(

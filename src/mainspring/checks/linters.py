@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from mainspring.checks import ConfinedBy, NotChecked
-from mainspring.checks.programs import configured, confined_to_reading, last_line, subject_of
+from mainspring.checks.programs import configured, last_line, subject_of
 from mainspring.checks.server_facts import RUFF, server_rows
 from mainspring.checks.settings import ChecksSettings
 from mainspring.errors import SandboxError
@@ -23,6 +23,7 @@ from mainspring.events import CheckFinding
 from mainspring.patterns import lazy_pattern
 from mainspring.sandbox import Command
 from mainspring.sandbox.policy import Confinement
+from mainspring.sandbox.programs import confined_to_reading
 from mainspring.sandbox.streams import written
 
 LIMIT_S = 60.0

@@ -13,12 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import msgspec
-
 from mainspring.approvals.trust import TrustKind, TrustSubject
 from mainspring.disk.untrusted import open_untrusted, read_start
-from mainspring.sandbox.policy import Confinement, Network
-from mainspring.sandbox.programs import is_private, project_of
+from mainspring.sandbox.programs import project_of
 
 _MAX_CONFIG = 256 * 1024
 _MAX_SAID = 200
@@ -81,14 +78,6 @@ def subjects(
         if program
     ]
     return [subject for subject in found if subject]
-
-
-def confined_to_reading(confinement: Confinement, *folders: Path) -> Confinement:
-    """Nothing to write and no network; `folders` can be read also where a sandbox has one of its own."""
-    shown = [path for path in folders if is_private(path)]
-    return msgspec.structs.replace(
-        confinement, mode="read-only", network=Network(), readable=(*confinement.readable, *shown)
-    )
 
 
 def folders_of(program: Path, workspace: Path) -> tuple[Path, ...]:

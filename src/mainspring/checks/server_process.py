@@ -25,12 +25,13 @@ from mainspring.checks.diagnostics import (
     WantedSettings,
 )
 from mainspring.checks.lsp import LspConnection, LspRefused
-from mainspring.checks.programs import confined_to_reading, folders_of, last_line
+from mainspring.checks.programs import folders_of, last_line
 from mainspring.checks.server_facts import ServerFacts
 from mainspring.disk.untrusted import read_start
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command, Sandbox
 from mainspring.sandbox.policy import Confinement
+from mainspring.sandbox.programs import confined_to_reading
 from mainspring.sandbox.streams import conversation, reading
 
 _LIFE_S = 30 * 24 * 3600.0

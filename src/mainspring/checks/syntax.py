@@ -14,11 +14,11 @@ from typing import Any, BinaryIO
 
 from mainspring.checks import ConfinedBy, NotChecked
 from mainspring.checks.grammars import is_readable
-from mainspring.checks.programs import confined_to_reading
 from mainspring.errors import SandboxError
 from mainspring.events import CheckFinding
 from mainspring.sandbox import Command, CommandResult, Sandbox
 from mainspring.sandbox.policy import Confinement
+from mainspring.sandbox.programs import confined_to_reading
 
 _PROGRAM = Path(__file__).with_name("grammars.py")
 _LIFE_S = 30 * 24 * 3600.0

@@ -19,7 +19,7 @@ import msgspec
 
 from mainspring.disk.untrusted import read_start
 from mainspring.sandbox.environment import DEFAULT_PATH
-from mainspring.sandbox.policy import PRIVATE_FOLDERS, Confinement
+from mainspring.sandbox.policy import PRIVATE_FOLDERS, Confinement, Network
 
 REPLACED = (Path("/tmp"), Path("/var/tmp"), Path("/run"), Path("/dev"))  # noqa: S108 - these become private
 _PROJECT_MARKS = (".git", "pyproject.toml", "package.json", "pyvenv.cfg")
@@ -130,6 +130,14 @@ def _lines(file: Path) -> list[str]:
 def is_private(path: Path) -> bool:
     """Whether a sandbox has a folder of its own in the place of the one that a path lies in."""
     return any(path.is_relative_to(folder) for folder in PRIVATE_FOLDERS)
+
+
+def confined_to_reading(confinement: Confinement, *folders: Path) -> Confinement:
+    """Nothing to write and no network; `folders` can be read also where a sandbox has one of its own."""
+    shown = [path for path in folders if is_private(path)]
+    return msgspec.structs.replace(
+        confinement, mode="read-only", network=Network(), readable=(*confinement.readable, *shown)
+    )
 
 
 def project_of(path: Path) -> Path:

@@ -1,11 +1,9 @@
-"""Reads a file in numbered pages: text in any usual encoding, notebooks and PDFs as text, images as media,
-and what an earlier call had to leave out.
+"""Reads a file in numbered pages: text in any usual encoding, documents and notebooks as text, images as
+media, and what an earlier call had to leave out.
 """
 
 from __future__ import annotations
 
-import asyncio
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +15,7 @@ from mainspring.events import Media
 from mainspring.sandbox.files import Content
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.bounds import HANDLE
+from mainspring.tools.documents import document_text, kind_of
 from mainspring.tools.files import described, look_at
 from mainspring.tools.notebook import notebook_text
 from mainspring.tools.reread import is_file, unchanged
@@ -53,15 +52,7 @@ async def _run(arguments: ReadArguments, place: CallContext) -> Output:
         place.seen.add(content.path, content.version)
     if media_type := image_type(data):
         return await _image(place, path, data, media_type)
-    if data.startswith(b"%PDF-"):
-        text = place.hide(await asyncio.to_thread(_pdf_text, data))
-    else:
-        decoded = decode(data)
-        if decoded is None:
-            raise ToolFailed(f"{path} is a binary file of {len(data):,} bytes and has no text to show.")
-        text = place.hide(decoded.text)  # before anything is cut: half a key would not be known as one
-        if path.endswith(".ipynb"):
-            text = notebook_text(text) or text
+    text = place.hide(await _text(place, path, data))  # before it is cut: half a key is not known as one
     room = min(_MAX_PAGE, place.room - _MARK_ROOM)
     shown = page(text, arguments.offset, arguments.limit, room=room)
     told = (
@@ -102,17 +93,13 @@ async def _image(place: CallContext, path: str, data: bytes, media_type: str) ->
     return Output(text=text, media=(Media(blob=blob, name=Path(path).name),))
 
 
-def _pdf_text(data: bytes) -> str:
-    try:
-        module = import_module("mainspring.tools.pdf")
-    except ModuleNotFoundError as error:
-        if error.name != "pypdf":
-            raise
-        raise ToolFailed(
-            "Reading PDFs needs the package pypdf, which is not installed (pip install mainspring[pdf])."
-            " A command such as pdftotext may do."
-        ) from error
-    return module.pdf_text(data)
+async def _text(place: CallContext, path: str, data: bytes) -> str:
+    if kind := kind_of(data):
+        return await document_text(place, path, data, kind)
+    decoded = decode(data)
+    if decoded is None:
+        raise ToolFailed(f"{path} is a binary file of {len(data):,} bytes and has no text to show.")
+    return (path.endswith(".ipynb") and notebook_text(decoded.text)) or decoded.text
 
 
 def page(text: str, offset: int, limit: int, *, room: int = _MAX_PAGE) -> str:

@@ -57,4 +57,4 @@ def test_without_the_extra_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pypdfium2", None)
     found = drawn(pdf("one"), tmp_path)
-    assert (found.pictures, "mainspring[pdf]" in found.why_not) == ((), True)
+    assert (found.pictures, "mainspring[documents]" in found.why_not) == ((), True)

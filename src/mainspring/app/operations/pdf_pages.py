@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.policies import confine, confinement_of
-from mainspring.checks.programs import confined_to_reading
 from mainspring.errors import SandboxError
 from mainspring.sandbox import MIB, Command, CommandResult, ProcessLimits
+from mainspring.sandbox.programs import confined_to_reading
 from mainspring.settings import Config
 
-_PROGRAM = Path(__file__).parents[2] / "documents" / "pdf_drawing.py"
+_PROGRAM = Path(__file__).parents[2] / "formats" / "pdf_drawing.py"
 _LIMITS = ProcessLimits(cpu_s=20, memory_bytes=1024 * MIB)
 _WITHIN_S = 60.0
 _MAX_BYTES, _MAX_OUTPUT_BYTES = 50_000_000, 16 * MIB
@@ -35,7 +35,7 @@ class PdfPages(msgspec.Struct, frozen=True, kw_only=True):
 async def draw_pdf(config: Config, data: bytes) -> PdfPages:
     if find_spec("pypdfium2") is None:
         return PdfPages(
-            why_not="To show PDFs here, install the package pypdfium2: pip install mainspring[pdf]"
+            why_not="To show PDFs here, install the package pypdfium2: pip install mainspring[documents]"
         )
     if len(data) > _MAX_BYTES:
         return PdfPages(why_not="This PDF is too large to be shown here.")

@@ -1,8 +1,8 @@
 """A program of its own: draws the first pages of a PDF, read from its input, as PNG pictures.
 
-It needs the extra `pdf`, and runs confined (`app/operations/pdf_pages.py`), since a PDF is foreign and its
-reader is C++. The output is a line with the number of pages, then for each page that is drawn a line with a
-length and so many bytes.
+It needs the extra `documents`, and runs confined (`app/operations/pdf_pages.py`), since a PDF is foreign
+and its reader is C++. The output is a line with the number of pages, then for each page that is drawn a line
+with a length and so many bytes.
 """
 
 from __future__ import annotations
