@@ -26,6 +26,7 @@ NAMES = [
     "goals",
     "waits",
     "mcp",
+    "checks",
     "hooks",
     "plugins",
     "tokens",

@@ -16,6 +16,7 @@ import msgspec
 
 from mainspring.approvals.trust import TrustSubject
 from mainspring.checks import ChangedFile, Checker, NotChecked, new_findings
+from mainspring.checks.changed_lines import line_checks
 from mainspring.checks.linters import LIMIT_S, find_linters, linter_rows
 from mainspring.checks.servers import SessionLanguageServers
 from mainspring.checks.settings import ChecksSettings
@@ -115,6 +116,7 @@ class AfterChange:
         self._late: list[_Late] = []
         self._syntax: Syntax | None = None
         self._linters = linter_rows(settings)
+        self._line_checks: tuple[Checker, ...] = ()
 
     async def __call__(self, runtime: Runtime) -> str:
         """Looks at what was changed since it last did, and records what there is to say; why the turn fails
@@ -203,7 +205,14 @@ class AfterChange:
         get = runtime.recorder.get_blob
         before = await get(file.before) if file.before else None
         changed = ChangedFile(runtime.recorder.vault.expand(file.path), before, await get(file.state.blob))
-        return _started(file, changed, checkers)
+        lines = self._line_checks = self._line_checks or self._made_line_checks(runtime)
+        return _started(file, changed, checkers) + _started(
+            file, changed, [each for each in lines if each.takes(file.path)]
+        )
+
+    def _made_line_checks(self, runtime: Runtime) -> tuple[Checker, ...]:
+        place = runtime.workbench.files.policy.workspace
+        return line_checks(self._settings, place, runtime.recorder.vault)
 
     async def _programs(self, runtime: Runtime) -> tuple[list[Checker], dict[str, str]]:
         """The linters and language servers that may run, and why others do not."""

@@ -35,6 +35,8 @@ class ChecksSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Also run the linters and formatters that the project configures."""
     language_servers: Literal["on", "off"] = "on"
     """Also ask the language servers of the languages that the project configures."""
+    changed_lines: Literal["on", "off"] = "on"
+    """Also tell of secrets in changed lines, and of imports that no file of the project declares."""
     servers: dict[str, LanguageServerSettings] = {}
     """Language servers by name: `[checks.servers.NAME]`."""
     wait_ms: Annotated[int, msgspec.Meta(ge=0, le=60_000)] = 300

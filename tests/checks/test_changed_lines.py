@@ -1,0 +1,114 @@
+"""Secrets and imports that nothing declares are told where a change brings them, and not where they stood."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mainspring.checks import ChangedFile, new_findings
+from mainspring.checks.changed_lines import Imports, Secrets, line_checks
+from mainspring.checks.settings import ChecksSettings
+from mainspring.events import ChangesChecked
+from mainspring.secrets.vault import Vault
+from tests.checks.test_after_change import configured, notes, shell
+from tests.stage import staged
+
+KEY = "AKIA" + "QWERTYUIOPASDFGH"
+PROJECT = """\
+[project]
+name = "own"
+dependencies = ["requests>=2", "PyYAML", "scikit-learn"]
+optional-dependencies = { more = ["numpy"] }
+[dependency-groups]
+dev = ["pytest", { include-group = "x" }]
+"""
+PACKAGE = '{"name": "own", "dependencies": {"react": "1", "@scope/x": "1"}, "devDependencies": {"@types/vscode": "1"}}'
+POETRY = '[tool.poetry.dependencies]\nrequests = "2"\n'
+
+CASES = [
+    ({"pyproject.toml": PROJECT}, "a.py", "import os, pandas as pd\n", [1]),
+    (
+        {"pyproject.toml": PROJECT},
+        "a.py",
+        "import requests, yaml, sklearn, own.x\nfrom numpy.linalg import x\n",
+        [],
+    ),
+    ({"pyproject.toml": PROJECT}, "a.py", "x = 1\nfrom flask import Flask\n", [2]),
+    (
+        {"pyproject.toml": PROJECT, "src/lib/x.py": "", "b.py": ""},
+        "a.py",
+        "import lib, b\nfrom . import c\n",
+        [],
+    ),
+    ({"pyproject.toml": PROJECT, "t/helper.py": ""}, "t/a.py", "import helper\n", []),
+    ({"requirements.txt": "# x\nflask==1\n-r other.txt\n"}, "a.py", "import flask\nimport django\n", [2]),
+    ({}, "a.py", "import django\n", []),  # nothing is declared at all
+    ({"pyproject.toml": POETRY}, "a.py", "import django\n", []),
+    ({"pyproject.toml": PROJECT, "setup.py": ""}, "a.py", "import django\n", []),
+    ({"pyproject.toml": "dependencies = [["}, "a.py", "import django\n", []),
+    ({"package.json": PACKAGE}, "a.ts", "import x from 'react/jsx';\nimport y from 'left-pad';\n", [2]),
+    (
+        {"package.json": PACKAGE},
+        "a.ts",
+        "import '@scope/x/y';\nimport v from 'vscode';\nimport './own';\n",
+        [],
+    ),
+    (
+        {"package.json": PACKAGE},
+        "a.js",
+        "const fs = require('fs'), n = import('node:os');\nrequire('lodash')\n",
+        [2],
+    ),
+    ({"package.json": PACKAGE}, "p/a.js", "import a from '@/x';\nimport b from '@other/x';\n", [2]),
+    ({"package.json": PACKAGE, "tsconfig.json": '{"paths": {}}'}, "a.ts", "import y from 'left-pad';\n", []),
+    ({"package.json": "[" * 100_000}, "a.ts", "import y from 'left-pad';\n", []),
+]
+
+
+@pytest.mark.parametrize(("files", "path", "text", "lines"), CASES)
+def test_imports_that_nothing_declares_are_told_when_they_are_new(
+    tmp_path: Path, files: dict[str, str], path: str, text: str, lines: list[int]
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+
+    def look(before: str | None) -> list[int]:
+        file = ChangedFile(path, before.encode() if before is not None else None, text.encode())
+        return [each.line for each in asyncio.run(new_findings(Imports(tmp_path), file))]
+
+    assert look(None) == look("") == lines
+    assert look(f"\n{text}") == []
+
+
+def test_a_secret_is_told_where_a_change_brings_it_and_never_shown() -> None:
+    def look(before: str, after: str) -> list[int]:
+        file = ChangedFile("a.py", before.encode(), after.encode())
+        found = asyncio.run(new_findings(Secrets(Vault({"TOKEN": "correct-horse-battery"})), file))
+        assert not any(KEY in each.message or "horse" in each.message for each in found)
+        return [each.line for each in found]
+
+    assert look("x = 1\n", f"x = 1\nkey = '{KEY}'\n") == [2]
+    assert look("", "a = 'correct-horse-battery'\n") == [1]
+    assert look(f"key = '{KEY}'\n", f"\n\nkey = '{KEY}'\n") == []
+    assert look("", "key = 'none'\n") == []
+
+
+def test_a_session_is_told_of_both_also_where_the_syntax_is_broken(tmp_path: Path) -> None:
+    stage = staged(
+        tmp_path,
+        {"requirements.txt": "flask\n"},
+        shell(f"printf 'import django\\nkey = \"%s\"\\nx = (\\n' {KEY} > a.py"),
+        "Done.",
+    )
+    stage.run("Go", config=configured(tmp_path), mode="auto")
+    (note,) = notes(stage)
+    assert "a.py:1: warning: `django` is imported, and nothing declares it" in note
+    assert "a.py:2: warning: a secret stands here" in note
+    assert KEY not in str(stage.events(ChangesChecked))
+
+
+def test_they_can_be_switched_off(tmp_path: Path) -> None:
+    assert line_checks(ChecksSettings(changed_lines="off"), tmp_path, Vault({})) == ()
