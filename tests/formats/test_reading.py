@@ -7,6 +7,7 @@ import pytest
 from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import policy
 from mainspring.tools import documents
+from mainspring.tools.grep import TOOL as GREP
 from mainspring.tools.read import TOOL as READ
 from tests.formats.samples import a_docx, a_pdf, a_pptx, an_xlsx, with_part, zipped
 from tests.tools.workshop import Workshop
@@ -20,7 +21,7 @@ BOMB = (
 
 @pytest.fixture
 def shop(tmp_path):
-    return Workshop(tmp_path, READ)
+    return Workshop(tmp_path, READ, GREP)
 
 
 def lines(shown: str) -> list[str]:
@@ -163,3 +164,23 @@ def test_a_sheet_with_one_far_cell_is_told(shop):
     )
     shop.put("a.xlsx", with_part(an_xlsx(), "xl/worksheets/sheet1.xml", sheet))
     assert "its reader crashed" in shop.error("read", path="a.xlsx")
+
+
+def test_documents_are_searched_when_they_are_asked_for(shop):
+    shop.put("docs/a.pdf", a_pdf("one", "the budget of two"))
+    shop.put("docs/b.docx", a_docx())
+    shop.put("docs/broken.pdf", b"%PDF-1.4\nbudget\0")
+    shop.put("notes.txt", "budget")
+    assert shop.text("grep", pattern="budget") == "notes.txt\n  1: budget"
+    found = shop.text("grep", pattern="BUDGET", glob="*.{pdf,docx}", ignore_case=True)
+    assert found.splitlines()[:-1] == [
+        *("docs/a.pdf", "  7: the budget of two"),
+        *("docs/b.docx", "  2: The budget is 100 EUR this year."),
+    ]
+    assert "not searched: docs/broken.pdf cannot be read" in found
+    assert (
+        shop.text("grep", pattern="EUR", path="docs/b.docx")
+        == "b.docx\n  2: The budget is 100 EUR this year."
+    )
+    assert lines(shop.text("read", path="docs/a.pdf", offset=7)) == ["the budget of two"]  # the same lines
+    assert "is not a regular expression" in shop.error("grep", pattern="(", glob="*.pdf")

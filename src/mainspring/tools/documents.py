@@ -6,6 +6,7 @@ or a search does not read it again.
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from mainspring.tools import CallContext, ToolFailed
 
 INSTALL = "pip install 'mainspring[documents]'"
 _NEEDED = {"pdf": "pypdfium2", "docx": "docx", "xlsx": "python_calamine"}
+_ENDS = frozenset({"pdf", "docx", "xlsx", "xlsm", "pptx"})
 _TIME_S = 60.0
 _LIMITS = ProcessLimits(cpu_s=30, memory_bytes=1024 * MIB, processes=64, file_bytes=MIB)
 _MAX_ANSWER = 96 * MIB
@@ -34,6 +36,12 @@ _PROGRAM = "mainspring.formats"
 _FOLDERS = (Path(sys.prefix), Path(sys.base_prefix), Path(formats.__file__).parents[1])
 
 kind_of = formats.kind_of
+
+
+def is_for_documents(pattern: str) -> bool:
+    """Whether a name, or a pattern of names (`*.{pdf,docx}`), asks for documents."""
+    ends = re.split(r"[^a-z]+", pattern.lower().rpartition(".")[2])
+    return not _ENDS.isdisjoint(ends)
 
 
 async def document_text(place: CallContext, path: str, data: bytes, kind: str) -> str:

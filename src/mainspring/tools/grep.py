@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -19,11 +20,12 @@ from mainspring.sandbox import CommandResult
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.regex import check_pattern, matching
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
-from mainspring.tools.files import described, explained
+from mainspring.tools.documents import document_text, is_for_documents, kind_of
+from mainspring.tools.files import described, explained, look_at
 from mainspring.tools.globs import glob_regex
 from mainspring.tools.schema import Arguments
 from mainspring.tools.text import decode, lines_of
-from mainspring.tools.walk import Listing, Root, beginning, readable_root, ripgrep, shown, walked
+from mainspring.tools.walk import Listing, Root, beginning, files_under, readable_root, ripgrep, shown, walked
 
 _MAX_LINE = 400
 _MAX_COLUMNS = 4096
@@ -64,7 +66,58 @@ async def _run(arguments: GrepArguments, place: CallContext) -> Output:
         found = await asyncio.to_thread(_by_python, arguments, place.files, root)
     else:
         found = _parsed(finished, arguments, place.files, root)
-    return Output(text=told(found, arguments, hide=place.hide))
+    if not is_for_documents(arguments.glob or root.name):
+        return Output(text=told(found, arguments, hide=place.hide))
+    texts, not_read = await _documents(arguments, place)
+    hits = await asyncio.to_thread(_hits_found, texts, arguments)
+    known = {path for path, _ in texts} | not_read.keys()
+    others = (hit for hit in found.hits if hit.path not in known)  # not the bytes of a document
+    both = Hits((*others, *hits), is_cut=found.is_cut)
+    lines = [f"(not searched: {why})" for why in not_read.values()]
+    return Output(text="\n".join((told(both, arguments, hide=place.hide), *lines)))
+
+
+async def _documents(
+    arguments: GrepArguments, place: CallContext
+) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """The texts of the documents that are asked for, and why others have none, by their paths."""
+    listing = await files_under(place, arguments.path)
+    wanted = glob_regex(arguments.glob) if arguments.glob else None
+    paths = [
+        path
+        for path in listing.paths
+        if is_for_documents(path) and (wanted is None or wanted.fullmatch(path))
+    ]
+    texts: list[tuple[str, str]] = []
+    not_read: dict[str, str] = {}
+    deadline = time.monotonic() + _TIME_S
+    for number, path in enumerate(paths):
+        if time.monotonic() > deadline:
+            not_read[""] = f"{plural(len(paths) - number, 'more document')}; narrow the search"
+            break
+        try:
+            data = (await look_at(place, str(listing.root / path))).data
+            if kind := kind_of(data):
+                texts.append((path, await document_text(place, path, data, kind)))
+        except ToolFailed as error:
+            not_read[path] = str(error)
+    return texts, not_read
+
+
+def _hits_found(texts: list[tuple[str, str]], arguments: GrepArguments) -> list[Hit]:
+    with _pattern_explained():
+        check_pattern(arguments.pattern)
+        return [hit for batch in _batches(texts) for hit in _hits_in(batch, arguments)][:_MAX_HITS]
+
+
+@contextmanager
+def _pattern_explained() -> Generator[None]:
+    try:
+        yield
+    except UsageError as error:
+        raise ToolFailed(f"The pattern is not a regular expression: {error.__cause__}.") from error
+    except TimeoutError as error:
+        raise ToolFailed("The pattern takes too long to match. Use a simpler one.") from error
 
 
 def told(found: Hits, arguments: GrepArguments, *, hide: Callable[[str], str]) -> str:
@@ -116,20 +169,16 @@ def _parsed(finished: CommandResult, arguments: GrepArguments, files: Files, roo
 
 
 def _by_python(arguments: GrepArguments, files: Files, root: Root) -> Hits:
-    try:
+    with _pattern_explained():
         check_pattern(arguments.pattern)
-    except UsageError as error:
-        raise ToolFailed(f"The pattern is not a regular expression: {error.__cause__}.") from error
     listing = Listing(root.folder, (root.name,)) if root.name else walked(files, root.folder)
     wanted = glob_regex(arguments.glob) if arguments.glob else None
     paths = (path for path in listing.paths if wanted is None or wanted.fullmatch(path))
     deadline = time.monotonic() + _TIME_S
     hits: list[Hit] = []
     for batch in _batches((path, _text(files, listing.root / path)) for path in paths):
-        try:
+        with _pattern_explained():
             hits += _hits_in(batch, arguments)
-        except TimeoutError as error:
-            raise ToolFailed("The pattern takes too long to match. Use a simpler one.") from error
         if len(hits) > _MAX_HITS or time.monotonic() > deadline:
             return Hits(tuple(hits[:_MAX_HITS]), is_cut=True)
     return Hits(tuple(hits), is_cut=listing.is_cut)
