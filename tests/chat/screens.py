@@ -78,6 +78,9 @@ def situation(name: str) -> Iterator[Tmux]:
     _, columns, lead = SITUATIONS[name]
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(Path(folder).resolve())
+        machine.home.mkdir(mode=0o700)
+        # Which runners there are is a matter of the machine.
+        (machine.home / "config.toml").write_text('[checks]\nregressions = "off"\n')
         (machine.workspace / "shop.py").write_text(CODE)
         (machine.workspace / "test_shop.py").write_text(TEST)
         tmux = Tmux(machine, Path(folder), columns=columns, rows=60)

@@ -151,6 +151,35 @@ def test_a_long_text_of_words_is_broken_at_words_in_the_pager(tmux: Tmux) -> Non
     assert len(set(words) - told) < 5  # sizes differ from one moment to the next
 
 
+def test_a_change_is_reviewed_in_the_chat(tmux: Tmux) -> None:
+    folder = tmux.machine.workspace
+    (folder / "a.py").write_text("def f(n):\n    return n\n")
+    for words in (("init", "-q"), ("config", "user.email", "a@b"), ("config", "user.name", "a"), ("add", "-A"),
+                  ("commit", "-q", "-m", "first")):  # fmt: skip
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    (folder / "a.py").write_text("def f(n):\n    return 1 / n\n")
+    finding = {"file": "a.py", "line": 2, "severity": "high", "title": "divides by zero", "why": "n may be 0"}
+    answer = json.dumps({"summary": "One problem.", "findings": [finding]})
+    tmux.open("chat", "--model", tmux.machine.serve({"text": answer}), *FREE)
+    tmux.type("/review", "Enter")
+    seen = tmux.until("divides by zero")
+    assert "a.py:2" in seen
+    tmux.type("/sessions", "Enter")
+    tmux.until("review")
+
+
+def test_a_history_is_compacted_and_made_whole_again(tmux: Tmux) -> None:
+    long = {"text": " ".join(f"word{number}" for number in range(4000)), "chunk_size": 4000}
+    tmux.open("chat", "--model", tmux.machine.serve(long, long, long, {"text": "The summary."}), *FREE)
+    for number in range(1, 4):
+        tmux.type(f"question {number}", "Enter")
+        tmux.until(lambda seen, number=number: seen.count("■ done") == number)
+    tmux.type("/compact", "Enter")
+    tmux.until(lambda seen: "compacted" in seen)
+    tmux.type("/compact undo", "Enter")
+    tmux.until(lambda seen: seen.count("compact") >= 2)
+
+
 def test_what_is_chosen_about_the_screen_is_confirmed(tmux: Tmux) -> None:
     tmux.open("chat", "--model", tmux.machine.serve({"text": "Done."}), *FREE)
     for command, said in (("/theme light", "· theme: light"), ("/reasoning off", "· reasoning: off")):

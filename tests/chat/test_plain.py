@@ -24,6 +24,14 @@ def test_lines_are_answered_with_lines_and_words(machine: Machine) -> None:
     assert "›" not in ran.stdout
 
 
+def test_help_has_what_works_without_keys_and_marks(machine: Machine) -> None:
+    ran = piped(machine, "/help\n", "--model", machine.serve({"text": "x"}), "--plain", *FREE)
+    assert ran.returncode == 0, ran.stderr
+    assert "!COMMAND" in ran.stdout
+    assert "/stop [HANDLE]" in ran.stdout
+    assert not [word for word in ("Alt-Enter", "Ctrl-J", "✗", "Marks") if word in ran.stdout]
+
+
 def test_a_question_is_answered_with_a_line(machine: Machine) -> None:
     call = {"name": "shell", "arguments": {"command": "touch made"}}
     model = machine.serve({"calls": [call]}, {"text": "Made."})

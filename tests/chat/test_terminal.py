@@ -128,18 +128,23 @@ def test_a_closed_terminal_ends_the_turn_on_record(tmux: Tmux) -> None:
 
 def test_the_daemon_goes_on_when_the_terminal_is_closed(tmux: Tmux) -> None:
     waits = {"calls": [{"name": "shell", "arguments": {"command": "touch begun; sleep 1000"}}]}
-    model = tmux.machine.serve(waits, {"text": "Finished without you."})
+    model = tmux.machine.serve(waits, {"text": "Finished without you."}, {"text": "And this."})
     tmux.open("chat", "--keep-going", "--model", model, *FREE)
     tmux.type("begin", "Enter")
     tmux.until(lambda _: (tmux.machine.workspace / "begun").exists())
+    tmux.type("and then")
+    tmux.keys("M-Enter")
+    tmux.until("1 queued")
     session = tmux.machine.only_session()["id"]
     process = chat_process(session)
     tmux.close()
     subprocess.run(["tail", f"--pid={process}", "-f", "/dev/null"], check=True, timeout=60)
     try:
-        eventually(lambda: tmux.machine.only_session()["state"] == "done")
+        eventually(lambda: tmux.machine.only_session()["last_line"] == "And this.")
         endings = [e["body"]["ending"] for e in tmux.machine.events(session) if e["kind"] == "TurnEnded"]
-        assert endings == ["interrupted", "done"]
+        assert endings[:2] == ["interrupted", "done"]
+        said = [e["body"]["text"] for e in tmux.machine.events(session) if e["kind"] == "UserSaid"]
+        assert said == ["begin", "and then"]
     finally:
         tmux.machine.run("daemon", "stop")
 

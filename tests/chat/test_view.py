@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from mainspring.chat.blocks import call_block
@@ -51,6 +53,28 @@ BEGUN = (
     AssistantSaid(step=1, parts=(DELEGATED,)),
     CallStarted(call="c", tool="delegate"),
 )
+
+
+def test_what_has_just_begun_ends_in_words() -> None:
+    call = CallAsked(call="c", name="shell", arguments='{"command": "ls"}')
+    view = _view()
+    _shown(view, TurnStarted(turn=1))
+    (working,) = view.live(columns=80, now_s=0.0)
+    assert working.endswith("working")
+    _shown(view, AssistantSaid(step=1, parts=(call,)), CallStarted(call="c", tool="shell"))
+    (running,) = view.live(columns=80, now_s=0.0)
+    assert running.endswith("shell ls · started")
+
+
+@pytest.mark.parametrize(("is_styled", "lines"), [(True, 5), (False, 1)])
+def test_how_a_turn_ended_is_broken_at_words_on_a_terminal_alone(is_styled: bool, lines: int) -> None:
+    view = View(Palette(theme="mono", is_styled=is_styled), str, here=Origin(), columns=lambda: 40)
+    ended = TurnEnded(turn=1, ending="failed", detail="The provider cannot be reached. " * 5)
+    (text,) = view.take(Recorded(1, 0, ended), now_s=0.0)
+    shown = re.sub("\x1b\\[[0-9;]*m", "", text).strip("\n").split("\n")
+    assert len(shown) >= lines
+    assert is_styled == all(len(line) <= 40 for line in shown)
+    assert set(" ".join(shown).split()) >= {"provider", "cannot", "reached."}
 
 
 def test_a_child_is_one_line_that_says_what_it_does_and_what_came_of_it() -> None:

@@ -104,7 +104,7 @@ def test_commands_of_an_agent_see_neither_a_stored_key_nor_its_file(machine: Mac
 
 def test_a_key_is_typed_without_an_echo(machine: Machine) -> None:
     person = Person(machine, "keys", "add", "anthropic")
-    person.until("it is not shown: ")
+    assert "(not shown" in person.until("): ")
     person.type(KEY)
     assert person.ends() == 0
     assert KEY not in person.seen

@@ -69,10 +69,10 @@ def head_block(
     return f"{paint('mainspring', 'bold')} {version} · {place}\n{paint(shown, 'dim')}\n{hint}"
 
 
-def event_block(event: Event, palette: Palette) -> str:
+def event_block(event: Event, palette: Palette, *, columns: int = _WIDE) -> str:
     """What a chat shows of an event that has no block of its own; empty for bookkeeping."""
     is_own = isinstance(event, NoteAdded) and event.source == SHELL_SOURCE
-    return "" if is_own or isinstance(event, _UNSHOWN) else palette.marked(as_text(event))
+    return "" if is_own or isinstance(event, _UNSHOWN) else palette.marked(wrapped(as_text(event), columns))
 
 
 def said_block(said: UserSaid, palette: Palette, *, is_steering: bool, here: Origin) -> str:
@@ -182,9 +182,9 @@ def took(seconds: float) -> str:
     return f"{int(seconds // 60)}:{int(seconds % 60):02d} min"
 
 
-def ended_block(event: TurnEnded, palette: Palette) -> str:
+def ended_block(event: TurnEnded, palette: Palette, *, columns: int = _WIDE) -> str:
     tones = () if event.ending == "done" else ("yellow",)
-    return palette.paint(plain(ended_line(event)), *(tones or ("dim",)))
+    return palette.paint(wrapped(plain(ended_line(event)), columns), *(tones or ("dim",)))
 
 
 def changes_block(

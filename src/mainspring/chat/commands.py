@@ -34,6 +34,8 @@ _KEYS = (
     ("Esc", "stop the turn; twice: go back to an earlier message"),
     ("Ctrl-C", "stop the turn, or empty the line; twice: leave"),
     ("Ctrl-Z", "suspend; fg comes back"),
+)
+_LINES = (
     ("!COMMAND", "run a command here; the model sees its output with your next message"),
     ("#TEXT", "remember something about this project"),
 )
@@ -88,9 +90,10 @@ async def _help(desk: Desk, name: str) -> None:
     )
     columns = desk.surface.columns
     rows = _table([(f"/{each} {command.usage}", command.help) for each, command in chosen.items()], columns)
-    keys, legend = _table(_KEYS, columns), _table(LEGEND, columns)
-    bold = palette.paint
-    more = [] if name else [bold("Keys", "bold"), *keys, "", bold("Marks", "bold"), *legend, ""]
+    has_keys, bold = not desk.surface.takes_lines, palette.paint
+    keys = [bold("Keys", "bold"), *_table((*_KEYS, *_LINES) if has_keys else _LINES, columns), ""]
+    legend = [bold("Marks", "bold"), *_table(LEGEND, columns), ""] if has_keys else []
+    more = [] if name else [*keys, *legend]
     written = {} if name else user_command_help(desk.config, desk.session.state.workspace)
     yours = _table([(plain(f"/{each}"), plain(about)) for each, about in written.items()], columns)
     own = ["", bold("Commands that you or the project wrote", "bold"), *yours] if yours else []

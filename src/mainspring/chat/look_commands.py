@@ -94,7 +94,7 @@ async def _plan(desk: Desk, _: str) -> None:
     found = await desk.session.journal.last("PlanSet")
     if found is None:
         raise UsageError("There is no plan yet: the agent makes one when it has a list of things to do.")
-    desk.write(event_block(found.event, desk.surface.palette))
+    desk.write(event_block(found.event, desk.surface.palette, columns=desk.surface.columns))
 
 
 async def _skills(desk: Desk, _: str) -> None:

@@ -3,6 +3,7 @@ and gives text; it writes nothing, and is told the time. Deltas may be missing: 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Literal
@@ -171,19 +172,20 @@ class View:
                 return [self._line(answer_block(event, self.palette, self._here))]
             case RequestFailed():
                 self._said = ""
-                return [*self._finish_text(), self._line(event_block(event, self.palette))]
+                return [*self._finish_text(), self._line(self._event_text(event))]
             case TurnEnded():
                 self._is_turn = self._is_asking = False
                 self._status = ""
                 self._calls.clear()
-                return [*self._finish_text(), self._line(ended_block(event, self.palette))]
+                ended = ended_block(event, self.palette, columns=self._room)
+                return [*self._finish_text(), self._line(ended)]
             case _:
                 self._follow(event, now_s)
                 text = "" if not self._is_begun and isinstance(event, _OPENING) else self._event(event)
                 return [*self._finish_text(), self._line(text)] if text else []
 
     def _event(self, event: Event) -> str:
-        return event_block(event, self.palette)
+        return self._event_text(event)
 
     def _follow(self, event: Event, now_s: float) -> None:
         """What the live lines must know of events that are shown as any other."""
@@ -220,16 +222,25 @@ class View:
             lines = [*lines[: LIVE_LINES - 1], self.palette.paint(f"  … and {left} more", "dim")]
         return lines
 
+    @property
+    def _room(self) -> int:
+        """Where sentences are broken; lines without styles are for programs and screen readers, and whole."""
+        return self._columns() if self.palette.is_styled else sys.maxsize
+
+    def _event_text(self, event: Event) -> str:
+        return event_block(event, self.palette, columns=self._room)
+
     def _working(self, now_s: float) -> str:
         what = self._status or (f"writing a call of {self._writing}" if self._writing else "")
         what = what or ("answering" if self._is_asking and self._said else "working")
         mark = self.palette.paint(_spinner(now_s), "cyan")
-        return f"{mark} {self.palette.paint(f'{plain_name(what)} · {took(now_s - self._since_s)}', 'dim')}"
+        words = " · ".join(filter(None, (plain_name(what), took(now_s - self._since_s))))
+        return f"{mark} {self.palette.paint(words, 'dim')}"
 
     def _running(self, running: _Running, columns: int, now_s: float) -> str:
         name, _, rest = call_title(running.call).partition(" ")
         elapsed = took(now_s - running.since_s) if running.is_started else "not started"
-        tail = " · ".join(filter(None, (self._status or running.last_line, elapsed)))
+        tail = " · ".join(filter(None, (self._status or running.last_line, elapsed))) or "started"
         room = max(columns - len(name) - 6, 10)
         half = rest if len(rest) + len(tail) <= room else rest[: max(room // 2, room - len(tail))]
         mark = self.palette.paint(_spinner(now_s), "cyan")

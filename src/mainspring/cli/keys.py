@@ -68,8 +68,8 @@ def ask_key(known: KeyStatus) -> str:
             "A key is typed at a terminal, or read from standard input.",
             remedy=f"Write it there: … | mainspring keys add {known.name} --stdin",
         )
-    where = f" (get one at {known.key_page})" if known.key_page else ""
-    return getpass.getpass(f"Key of {known.title}{where}; it is not shown: ", stream=sys.stderr)
+    where = f"; get one at {known.key_page}" if known.key_page else ""
+    return getpass.getpass(f"Key of {known.title} (not shown{where}): ", stream=sys.stderr)
 
 
 def describe(key: KeyStatus) -> str:

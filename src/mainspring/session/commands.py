@@ -12,7 +12,7 @@ from typing import Protocol
 from mainspring.context.history import read_all
 from mainspring.disk.inbox import LeftCommand, NoteCommand, SaveCommand, SayCommand, StopCommand
 from mainspring.errors import MainspringError, PromptRefused
-from mainspring.events import ArtifactSaved, Event, NoteAdded, Origin, UserSaid
+from mainspring.events import ArtifactSaved, Event, NoteAdded, Origin, TurnEnded, UserSaid
 from mainspring.folds.state import State
 from mainspring.tools.text import whole_characters
 from mainspring.turns.endings import STOPPED, abandoned, end_turn
@@ -27,6 +27,9 @@ class Commanded(Protocol):
 
     @property
     def is_running(self) -> bool: ...
+
+    @property
+    def is_turn_wanted(self) -> bool: ...
 
     async def hear(self, said: Event) -> None:
         """Records what was said or given, and starts a turn when it wants an answer."""
@@ -77,6 +80,16 @@ async def carry_out(session: Commanded, runtime: Runtime) -> None:
             inbox.refuse(taken, why)
         else:
             inbox.done(taken)
+
+
+async def is_over(session: Commanded, runtime: Runtime, event: Event, *, says_queued: bool) -> bool:
+    """Whether an event is the end of a turn that none follows. Who only goes on with a session also
+    `says_queued`: what is queued for it."""
+    if not isinstance(event, TurnEnded):
+        return False
+    if says_queued and not session.is_turn_wanted:
+        await carry_out(session, runtime)
+    return not session.is_turn_wanted
 
 
 async def catch_up(runtime: Runtime, *, is_closing: bool = False) -> None:

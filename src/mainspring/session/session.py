@@ -31,7 +31,6 @@ from mainspring.events import (
     NoteAdded,
     Origin,
     Recorded,
-    TurnEnded,
     TurnStarted,
     UserSaid,
 )
@@ -40,7 +39,7 @@ from mainspring.folds.state import State
 from mainspring.journal import JournalReader
 from mainspring.secrets.injection import suspicions
 from mainspring.secrets.recorder import check_event
-from mainspring.session.commands import carry_out, catch_up, until_next_look
+from mainspring.session.commands import carry_out, catch_up, is_over, until_next_look
 from mainspring.session.opening import Opening, age_note, output_type
 from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
@@ -307,7 +306,7 @@ class Session:
         async with aclosing(self.subscribe(after, deltas=True)) as events:
             async for item in events:
                 yield item
-                if isinstance(item.event, TurnEnded) and not self.is_turn_wanted:
+                if await is_over(self, self._runtime, item.event, says_queued=not text):
                     return
 
     def subscribe(self, after: int = 0, *, deltas: bool = False) -> AsyncGenerator[Recorded]:
