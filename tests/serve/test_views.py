@@ -332,6 +332,38 @@ def test_several_are_answered_at_once_edited_and_allowed_always(visitor: Visitor
     assert (served.machine.workspace / "edited").exists()
 
 
+def test_a_session_that_is_deleted_while_it_is_shown_says_so(browser: Browser, house: House) -> None:
+    served = house.served
+    model = served.machine.serve({"text": "soon gone"})
+    assert served.machine.run("run", "--model", model, "--mode", "auto", "brief").returncode == 0
+    session = served.get("/sessions")[0]["id"]
+    visitors = [Visitor(browser, served) for _ in range(2)]
+    for visitor, tab, wanted in zip(visitors, ("", "/changes"), (".part.end", ".empty"), strict=True):
+        visitor.enter()
+        visitor.to(f"s/{session}{tab}").wait_for_selector(wanted)
+    assert served.machine.run("sessions", "delete", session, "--yes").returncode == 0
+    for visitor in visitors:
+        visitor.page.wait_for_selector("text=This session was deleted")
+        assert not visitor.page.query_selector(".problem")
+    assert visitors[1].problems == []
+    assert len(visitors[0].problems) <= 1  # its stream may be taken up again before the list is known
+    for visitor in visitors:
+        visitor.context.close()
+
+
+def test_a_question_that_is_dropped_is_no_error(visitor: Visitor, house: House) -> None:
+    served = house.served
+    asked = begin(served, call("touch dropped"), {"text": "done"}, {"text": "well"}, mode="ask", text="drop")
+    served.until(asked, "TurnEnded")
+    page = visitor.enter()
+    visitor.to("inbox")
+    page.wait_for_selector(".question:has-text('touch dropped')")
+    with page.expect_response("**/answered?*") as told:
+        served.post(f"/sessions/{asked}/say", {"text": "never mind"})
+    assert (told.value.status, told.value.json()) == (200, None)
+    page.wait_for_selector(".question:has-text('touch dropped')", state="detached")
+
+
 def test_settings_have_their_origins(visitor: Visitor, house: House) -> None:
     page = visitor.enter()
     visitor.to("machine/settings")

@@ -340,7 +340,7 @@ ROUTES: tuple[Route, ...] = (
     _get(f"{_S}/artifacts", "The files that a goal made.", _artifacts, SessionArtifacts),
     _get(f"{_S}/tasks", "Its graphs of tasks, and how far each is.", looks.tasks, tuple[TasksRun, ...]),
     _get(f"{_S}/now", "Its plan, and what it waits for.", looks.now, SessionNow),
-    _get(f"{_S}/answered", "Who answered a question.", looks.answered, GivenAnswer, CallAskedFor),
+    _get(f"{_S}/answered", "Who answered a question.", looks.answered, GivenAnswer | None, CallAskedFor),
     _get(f"{_S}/back", "What going back would change.", looks.back_preview, BackPreview, BackAsked),
     _get(f"{_S}/output", "What a process wrote.", looks.output, ProcessOutput, OutputAsked),
     _get(f"{_S}/kept", "Outputs that are kept, in versions.", looks.kept, tuple[KeptVersion, ...]),

@@ -75,7 +75,7 @@ async def now(asked: ApiCall) -> SessionNow:
     return await session_now(asked.config, asked.session)
 
 
-async def answered(asked: ApiCall) -> GivenAnswer:
+async def answered(asked: ApiCall) -> GivenAnswer | None:
     return await answer_given(asked.config, asked.session, asked.taken.call)
 
 

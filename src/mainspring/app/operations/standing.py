@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from mainspring.app.operations.sessions import journal_of
-from mainspring.errors import UsageError
 from mainspring.events import ApprovalGiven, OnQuota, OnTime, PlanItem, PlanSet, WaitStarted
 from mainspring.folds.state import load_state
 from mainspring.journal import events_in, last_event
@@ -52,8 +51,8 @@ async def session_now(config: Config, session: str) -> SessionNow:
         )
 
 
-async def answer_given(config: Config, session: str, call: str) -> GivenAnswer:
-    """What was answered to the question of a call; the first answer counted."""
+async def answer_given(config: Config, session: str, call: str) -> GivenAnswer | None:
+    """What was answered to the question of a call: the first answer counted. None when nobody has."""
     async with journal_of(config, session) as reader:
         async for recorded in events_in(reader, kinds=("ApprovalGiven",)):
             if isinstance(recorded.event, ApprovalGiven) and recorded.event.call == call:
@@ -63,7 +62,7 @@ async def answer_given(config: Config, session: str, call: str) -> GivenAnswer:
                     time_us=recorded.time_us,
                     given=recorded.event,
                 )
-    raise UsageError(f"Nobody has answered {call}.")
+    return None
 
 
 def _waiting(started: WaitStarted) -> OpenWaiting:

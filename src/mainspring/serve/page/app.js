@@ -1,6 +1,6 @@
 // The page: who is looking, which view, and one stream of all sessions and questions.
 import { render } from './vendor/preact.module.js';
-import { useEffect, useState } from './vendor/hooks.module.js';
+import { useEffect, useRef, useState } from './vendor/hooks.module.js';
 import { html, Icon, Problem, useDoing } from './parts.js';
 import { ArtifactsView } from './artifacts.js';
 import { CostView, StartView } from './forms.js';
@@ -38,14 +38,19 @@ function useRoute() {
 function useFleet() {
   const [fleet, setFleet] = useState({ rows: new Map(), questions: /** @type {any[]} */ ([]) });
   const [isOpen, setOpen] = useState(true);
+  const isFirst = useRef(true); // the first frame of a stream has everything, and what it has not is gone
   useEffect(() => follow(() => '/stream', {
-    fleet: (now) => setFleet((before) => {
-      const rows = new Map(before.rows);
-      for (const id of now.gone) rows.delete(id);
-      for (const row of now.rows) rows.set(row.id, row);
-      return { rows, questions: now.questions || before.questions };
-    }),
-  }, setOpen), []);
+    fleet: (now) => {
+      const isAll = isFirst.current;
+      isFirst.current = false;
+      setFleet((before) => {
+        const rows = new Map(isAll ? [] : before.rows);
+        for (const id of now.gone) rows.delete(id);
+        for (const row of now.rows) rows.set(row.id, row);
+        return { rows, questions: now.questions || before.questions };
+      });
+    },
+  }, (isNow) => { isFirst.current = isNow; setOpen(isNow); }), []);
   return { ...fleet, isOpen };
 }
 

@@ -65,7 +65,7 @@ const byName = (versions) => [...versions.reduce((names, each) => names.set(each
 /** @param {{session: string, row: any, maySteer: boolean}} props */
 export function SessionArtifacts({ session, row, maySteer }) {
   const [count, setCount] = useState(0);
-  const { data, error } = useData(`/sessions/${session}/kept`, `${row && row.events}/${count}`);
+  const { data, error } = useData(row ? `/sessions/${session}/kept` : '', `${row && row.events}/${count}`);
   const [path, setPath] = useState('');
   const [note, setNote] = useState('');
   const doing = useDoing();

@@ -11,7 +11,7 @@ export function BackTab({ session, seq, row, maySteer }) {
   const isGoing = useRef(false);  // what it does itself changes nothing that is shown here
   const events = useRef(0);
   if (!isGoing.current) events.current = row && row.events;
-  const { data, error } = useData(`/sessions/${session}/back${seq ? `?to_seq=${seq}` : ''}`, events.current);
+  const { data, error } = useData(row ? `/sessions/${session}/back${seq ? `?to_seq=${seq}` : ''}` : '', events.current);
   const doing = useDoing();
   const isFiles = scope !== 'conversation';
   const go = () => doing.run(async () => {

@@ -53,7 +53,7 @@ function MetricCard({ report, metric }) {
 
 /** @param {{session: string, row: any, maySteer: boolean}} props */
 export function GoalTab({ session, row, maySteer }) {
-  const { data: report, error } = useData(`/sessions/${session}/report`, row && row.events);
+  const { data: report, error } = useData(row ? `/sessions/${session}/report` : '', row && row.events);
   const doing = useDoing();
   if (error) return html`<${Problem} error=${error} />`;
   if (!report) return html`<p class="quiet">${texts.loading}</p>`;
@@ -91,7 +91,7 @@ export function GoalTab({ session, row, maySteer }) {
 
 /** @param {{session: string, row: any}} props */
 export function ReportTab({ session, row }) {
-  const { data, error } = useData(`/sessions/${session}/report/page`, row && row.events);
+  const { data, error } = useData(row ? `/sessions/${session}/report/page` : '', row && row.events);
   return html`<article class="report"><p><a href=${`#/s/${session}/goal`}>${texts.backToGoal}</a></p><${Problem} error=${error} />
     ${data && html`<${Markdown} tree=${data.tree} />`}</article>`;
 }

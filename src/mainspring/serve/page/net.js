@@ -12,6 +12,7 @@ export class ApiError extends Error {
 
 const KEY = 'mainspring-key';
 const SILENCE_MS = 40000;
+const OPENS_WITHIN_MS = 8000; // a connection that died unnoticed does not answer, and is not used again once it was given up
 const RETRY_MS = 1000;
 
 /** Browsers send cookies to every port of a machine; what this page keeps for itself they do not. */
@@ -71,11 +72,13 @@ export function follow(path, on, onState) {
   let isOver = false;
   let abort = new AbortController();
   let heard = Date.now();
+  let isOpen = false;
   const read = async () => {
     const answer = await ask(path(), { signal: abort.signal });
     const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).getReader();
     const decoder = new TextDecoder();
     let rest = '';
+    isOpen = true;
     onState(true);
     for (;;) {
       const { done, value } = await reader.read();
@@ -89,19 +92,21 @@ export function follow(path, on, onState) {
   const open = async () => {
     while (!isOver) {
       heard = Date.now();
+      isOpen = false;
       abort = new AbortController();
       try {
         await read();
       } catch (problem) {
         if (problem instanceof ApiError && problem.status === 401) location.reload(); // revoked: the entrance says what to do
+        if (problem instanceof ApiError && problem.status === 404) { isOver = true; clearInterval(timer); } // deleted: there is nothing to wait for
       }
       if (isOver) return;
       onState(false);
       await new Promise((resume) => { setTimeout(resume, RETRY_MS); });
     }
   };
-  const look = () => { if (Date.now() - heard > SILENCE_MS) abort.abort(); };
-  const timer = setInterval(look, 5000);
+  const look = () => { if (Date.now() - heard > (isOpen ? SILENCE_MS : OPENS_WITHIN_MS)) abort.abort(); };
+  const timer = setInterval(look, 2000);
   document.addEventListener('visibilitychange', look);
   open();
   return () => {

@@ -54,7 +54,9 @@ export function QuestionCard({ asked, mayAnswer, isAlone = true }) {
     try {
       await answer(session, question, reply);
     } catch (problem) {
-      setOther(await get(`/sessions/${session}/answered?call=${encodeURIComponent(question.call)}`).catch(() => { throw problem; }));
+      const found = await get(`/sessions/${session}/answered?call=${encodeURIComponent(question.call)}`).catch(() => null);
+      if (!found) throw problem;
+      setOther(found);
     }
   });
   if (other) return html`<${Answered} asked=${asked} found=${other} />`;
@@ -108,7 +110,7 @@ function useAnswered(questions) {
     before.current = questions;
     for (const asked of gone) {
       get(`/sessions/${asked.session}/answered?call=${encodeURIComponent(asked.question.call)}`)
-        .then((found) => setAnswered((all) => [{ asked, found }, ...all.filter((each) => keyOf(each.asked) !== keyOf(asked))].slice(0, 20)), () => {});
+        .then((found) => found && setAnswered((all) => [{ asked, found }, ...all.filter((each) => keyOf(each.asked) !== keyOf(asked))].slice(0, 20)), () => {});
     }
   }, [questions]);
   return { answered, dismiss: (asked) => setAnswered((all) => all.filter((each) => keyOf(each.asked) !== keyOf(asked))) };

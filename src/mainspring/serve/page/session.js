@@ -15,7 +15,7 @@ import { Transcript } from './transcript.js';
 
 /** @param {{session: string, row: any}} props */
 function Changes({ session, row }) {
-  const { data, error } = useData(`/sessions/${session}/changes`, row && row.events);
+  const { data, error } = useData(row ? `/sessions/${session}/changes` : '', row && row.events);
   const files = (data || []).flatMap((step) => (step.changed.changes || []).map((change, place) => (
     { path: change.path, kind: change.kind, lines: step.diffs[place] || [], extra: html`<p class="quiet"><a href=${`#/s/${session}/back/${step.seq - 1}`}>${texts.backTo} ${step.seq - 1}</a></p>` })));
   return html`<section><${Problem} error=${error} />
@@ -53,7 +53,7 @@ function ProcessCard({ process, session, maySteer }) {
 
 /** @param {{session: string, row: any, maySteer: boolean}} props */
 function Processes({ session, row, maySteer }) {
-  const { data, error } = useData(`/processes?session=${session}`, row && row.events);
+  const { data, error } = useData(row ? `/processes?session=${session}` : '', row && row.events);
   return html`<section><${Problem} error=${error} />
     ${data && !data.length && html`<${Empty} title=${texts.noProcesses} help=${texts.noProcessesHelp} />`}
     <ul class="cards">${(data || []).map((process) => html`<${ProcessCard} key=${`${process.handle}${process.pid}`} process=${process} session=${session} maySteer=${maySteer} />`)}</ul></section>`;
@@ -90,8 +90,8 @@ function Compose({ session, maySteer, mayAnswer, isRunning }) {
 
 /** @param {{session: string, row: any}} props */
 function Standing({ session, row }) {
-  const { data: use } = useData(`/sessions/${session}/context`, row && row.events);
-  const { data: now } = useData(`/sessions/${session}/now`, row && row.events);
+  const { data: use } = useData(row ? `/sessions/${session}/context` : '', row && row.events);
+  const { data: now } = useData(row ? `/sessions/${session}/now` : '', row && row.events);
   const plan = now ? now.plan : [];
   return html`<aside class="standing">
     ${use && use.window && html`<div class="meter"><span class="quiet">${texts.context} ${Math.round((use.tokens / use.window) * 100)} % · ${use.tokens.toLocaleString('en')} ${texts.tokensOf} ${use.window.toLocaleString('en')}</span>
@@ -111,6 +111,9 @@ export function SessionView({ session, view, rows, questions, me }) {
   const items = /** @type {[string, string][]} */ ([...(row && row.goal ? [[`${at}/goal`, texts.goal]] : []), [at, texts.transcript], [`${at}/changes`, texts.changes],
     [`${at}/artifacts`, texts.artifacts], [`${at}/processes`, texts.processes]]);
   const [tab, seq] = view.split('/');
+  const wasThere = useRef(false);
+  wasThere.current = wasThere.current || Boolean(row);
+  if (!row && wasThere.current) return html`<main><${Empty} title=${texts.sessionGone} help=${texts.sessionGoneHelp} /></main>`;
   const inner = { session, row, maySteer };
   return html`<main class="session">
     <h1>${name.length > 160 ? `${name.slice(0, 160)}…` : name}</h1>

@@ -4,6 +4,7 @@ export const texts = {
   sessions: 'Sessions', inbox: 'Inbox', start: 'New', artifacts: 'Artifacts', cost: 'Cost', machine: 'Machine',
   devices: 'Devices', settings: 'Settings', doctor: 'Doctor',
   noSessions: 'No sessions yet', noSessionsHelp: 'Start one with “New”, or with mainspring run in a terminal.',
+  sessionGone: 'This session was deleted', sessionGoneHelp: 'Nothing of it is left on this machine.',
   noMatch: 'No session matches', noMatchHelp: 'Try other words, or show all.',
   nothingAsked: 'Nothing waits for you', nothingAskedHelp: 'Questions of all sessions appear here as they are asked.',
   search: 'Search sessions', all: 'All', running: 'Running', waiting: 'Waiting', ended: 'Ended', needsYou: 'needs you',

@@ -160,7 +160,7 @@ export function Transcript({ session, children }) {
         message: (data) => dispatch(['row', { row: data, isNear: isNear.current }]), delta: (data) => dispatch(['delta', data]),
       }, setOpen);
     };
-    begin().catch(() => setOpen(false));
+    run(begin);
     return () => { isGone = true; leave(); };
   }, [session]);
   useEffect(() => {
