@@ -241,3 +241,18 @@ def test_a_link_of_the_project_to_another_program_is_its_code(tmp_path: Path) ->
     after = subjects("linter", LINTERS, stage.workspace, {"PATH": "/usr/bin:/bin"})
     assert len(before) == len(after) == 1
     assert before[0].sha256 != after[0].sha256
+
+
+def test_a_function_that_became_too_complex_is_told_and_one_that_was_is_not(tmp_path: Path) -> None:
+    ways = "".join(f"    if x == {number}: return {number}\\n" for number in range(16))
+    old = "def old(x):\n" + "    if x: pass\n" * 20
+    stage = staged(
+        tmp_path, {"a.py": old}, shell(f"printf 'def f(x):\\n{ways}' >> a.py"), shell("echo >> a.py"), "Done."
+    )
+    stage.run("Go", config=configured(tmp_path), mode="auto")
+    (note,) = notes(stage)
+    assert "a.py:22: warning: `f` can be gone through in 17 ways" in note
+    assert "old" not in note
+    calm = staged(tmp_path / "calm", {"a.py": old}, shell(f"printf 'def f(x):\\n{ways}' >> a.py"), "Done.")
+    calm.run("Go", config=configured(tmp_path / "calm", max_complexity=0), mode="auto")
+    assert not notes(calm)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mainspring.checks import ChangedFile, NotChecked, new_findings
-from mainspring.checks.grammars import GRAMMARS, NotRead, is_readable, read
+from mainspring.checks.grammars import GRAMMARS, NotRead, complexities, is_readable, read
 from mainspring.checks.syntax import Syntax
 from mainspring.events import CheckFinding
 from mainspring.sandbox import Sandbox
@@ -127,3 +127,22 @@ def test_a_missing_grammar_and_a_binary_file_are_told(monkeypatch: pytest.Monkey
         read("a.go2", b"package main\n")
     with pytest.raises(NotRead, match="not text"):
         read("a.py", b"a\0b")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("a.py", "def f(x):\n    if x and y:\n        pass\n    elif z:\n        pass\n", [("f", 4)]),
+        ("a.py", "def f():\n    return [x for x in y if x]\n\n\ndef g(): pass\n", [("f", 3), ("g", 1)]),
+        ("a.py", "def f():\n    def g():\n        if x: pass\n    while y: pass\n", [("f", 2), ("g", 2)]),
+        ("a.js", "function f(x) { if (x && y) {} for (;;) {} return x ? 1 : 2 }", [("f", 5)]),
+        ("a.ts", "class A { m(x: number) { switch (x) { case 1: break; case 2: } } }", [("m", 3)]),
+        ("a.go", "package a\nfunc f(x int) { if x > 0 || x < 9 {} }", [("f", 3)]),
+        ("a.rs", "fn f(x: i32) { match x { 1 => {}, _ => {} } while x > 0 {} }", [("f", 4)]),
+        ("a.c", "int f(int x) { if (x) return 1; while (x) x--; return 0; }", [("f(int x)", 3)]),
+        ("A.java", "class A { void m(int x) { for (int y : z) { if (x > 1) {} } } }", [("m", 3)]),
+        ("a.rb", "def f(x)\n  if x\n    1\n  end\nend\n", [("f", 2)]),
+    ],
+)
+def test_the_ways_through_a_function_are_counted(path: str, text: str, found: list[tuple[str, int]]) -> None:
+    assert sorted((name, count) for _, name, count in complexities(path, text.encode())) == found

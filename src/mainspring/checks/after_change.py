@@ -20,7 +20,7 @@ from mainspring.checks.changed_lines import line_checks
 from mainspring.checks.linters import LIMIT_S, find_linters, linter_rows
 from mainspring.checks.servers import SessionLanguageServers
 from mainspring.checks.settings import ChecksSettings
-from mainspring.checks.syntax import Syntax
+from mainspring.checks.syntax import Complexity, Syntax
 from mainspring.context.history import read_all
 from mainspring.context.mentions import is_source
 from mainspring.documents.findings import line_of
@@ -44,6 +44,7 @@ MAX_FILES = 50
 _SHOWN = 10
 _LAST_WAIT_S = 5.0
 _MAX_ASKED = 2
+_PARSED = (Syntax.name, Complexity.name)
 _KINDS = ("FilesChanged", "ChangesChecked")
 
 
@@ -188,14 +189,15 @@ class AfterChange:
         self._now[file.path] = file.content
         for each in self._late:
             # Nobody wants to know any more. The parser answers in order, so it is not interrupted.
-            if each.file.path == file.path and each.checker != Syntax.name:
+            if each.file.path == file.path and each.checker not in _PARSED:
                 each.task.cancel()
         if file.state is None:  # it is gone, and with it what stood against it
             for by in self._standing.get(file.path, ()):
                 now.add(file.path, by, [])
             return []
         syntax = self._syntax = self._syntax or Syntax(runtime.workbench.files.policy, runtime.sandbox)
-        checkers = [checker for checker in (syntax, *programs) if checker.takes(file.path)]
+        own = (syntax, Complexity(syntax, self._settings.max_complexity))
+        checkers = [checker for checker in (*own, *programs) if checker.takes(file.path)]
         if file.state.kind != "file" or not (checkers or is_source(file.path)):
             return []
         if not checkers or not file.state.blob:

@@ -139,15 +139,16 @@ class Imports:
         folders = [self._workspace / each for each in PurePosixPath(path).parents]
         if any("paths" in (text := _text(each / "tsconfig.json")) or "baseUrl" in text for each in folders):
             return None
-        names: set[str] | None = None
+        names, is_declaring = set[str](), False
         for text in filter(None, (_text(folder / "package.json") for folder in folders)):
             try:
                 package = msgspec.json.decode(text, type=_Package)
             except (msgspec.MsgspecError, RecursionError):
                 return None
             own = (package.dependencies, package.dev, package.peer, package.optional)
-            names = (names or set()) | {package.name} | {name for each in own for name in each}
-        return frozenset(names) if names is not None else None
+            names |= {package.name, *(name for each in own for name in each)}
+            is_declaring = True
+        return frozenset(names) if is_declaring else None
 
 
 class _Package(msgspec.Struct):

@@ -37,6 +37,8 @@ class ChecksSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Also ask the language servers of the languages that the project configures."""
     changed_lines: Literal["on", "off"] = "on"
     """Also tell of secrets in changed lines, and of imports that no file of the project declares."""
+    max_complexity: Annotated[int, msgspec.Meta(ge=0)] = 15
+    """Also tell of functions whose cyclomatic complexity a change brought above this; 0: of none."""
     servers: dict[str, LanguageServerSettings] = {}
     """Language servers by name: `[checks.servers.NAME]`."""
     wait_ms: Annotated[int, msgspec.Meta(ge=0, le=60_000)] = 300

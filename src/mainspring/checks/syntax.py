@@ -9,11 +9,11 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from mainspring.checks import ConfinedBy, NotChecked
-from mainspring.checks.grammars import is_readable
+from mainspring.checks.grammars import GRAMMARS, is_readable
 from mainspring.errors import SandboxError
 from mainspring.events import CheckFinding
 from mainspring.sandbox import Command, CommandResult, Sandbox
@@ -54,7 +54,15 @@ class Syntax:
             await self._reader.end()
             self._reader = None
 
-    async def _ask(self, path: str, content: bytes) -> dict[str, Any]:
+    async def complexities(self, path: str, content: bytes) -> list[tuple[int, str, int]]:
+        """Each function with its line, its name, and in how many ways it can be gone through."""
+        async with self._turn:
+            answer = await self._ask(path, content, is_about_complexity=True)
+        if "not_checked" in answer:
+            raise NotChecked(answer["not_checked"])
+        return [(line, name, count) for line, name, count in answer["found"]]
+
+    async def _ask(self, path: str, content: bytes, *, is_about_complexity: bool = False) -> dict[str, Any]:
         if self._reader is None:
             try:
                 self._reader = _Reader(await self._sandbox(), self._policy)
@@ -62,13 +70,39 @@ class Syntax:
                 raise NotChecked(error.message) from error
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                return await self._reader.ask(path, content)
+                return await self._reader.ask(path, content, is_about_complexity=is_about_complexity)
         except TimeoutError as error:
             await self.close()
             raise NotChecked(f"reading it took more than {_PATIENCE_S:g} s") from error
         except _Ended as error:
             await self.close()
             raise NotChecked(f"its parser ended: {error}") from error
+
+
+class Complexity:
+    """Functions that can be gone through in more ways than `most`."""
+
+    name = "complexity"
+
+    def __init__(self, syntax: Syntax, most: int) -> None:
+        self._syntax = syntax
+        self._most = most
+
+    def takes(self, path: str) -> bool:
+        return self._most > 0 and PurePosixPath(path).suffix.lower() in GRAMMARS
+
+    async def findings(self, path: str, content: bytes) -> Sequence[CheckFinding]:
+        return [
+            CheckFinding(
+                by=self.name,
+                rule=self.name,
+                line=line,
+                message=f"`{name}` can be gone through in {count} ways (more than {self._most})",
+                severity="warning",
+            )
+            for line, name, count in await self._syntax.complexities(path, content)
+            if count > self._most
+        ]
 
 
 class _Ended(Exception):
@@ -95,8 +129,9 @@ class _Reader:
         self._asking: asyncio.Task[bytes] | None = None
         self._task = asyncio.create_task(_run(sandbox, command, (theirs_in, theirs_out)))
 
-    async def ask(self, path: str, content: bytes) -> dict[str, Any]:
-        head = json.dumps({"path": path, "size": len(content)}).encode() + b"\n"
+    async def ask(self, path: str, content: bytes, *, is_about_complexity: bool) -> dict[str, Any]:
+        request = {"path": path, "size": len(content), "is_about_complexity": is_about_complexity}
+        head = json.dumps(request).encode() + b"\n"
         self._asking = asyncio.create_task(asyncio.to_thread(self._exchange, head + content))
         line = await asyncio.shield(self._asking)
         if not line:
