@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.agents.delegate import DelegateArguments, delegate_tool, isolation_of
 from mainspring.agents.files import GENERAL, find_agents
-from mainspring.app.plugins import usable_folders
+from mainspring.app.plugins import UsedPlugins, usable_folders
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice
 from mainspring.approvals import Effect
 from mainspring.catalog import Sessions
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class SessionAgents:
     """Whom a session can give work to."""
 
-    def __init__(self, workspace: Path, config: Config) -> None:
-        self._agents, _ = find_agents(agent_folders(workspace, config), workspace)
+    def __init__(self, workspace: Path, config: Config, plugins: UsedPlugins) -> None:
+        self._agents, _ = find_agents(agent_folders(workspace, config, plugins), workspace)
         self._session: Session | None = None
         self._run: Callable[[], Awaitable[ChildRunner]] | None = None
 
@@ -86,23 +86,31 @@ class SessionAgents:
 
 
 def agents_of(
-    tools: Sequence[ToolChoice], engine: str, place: Path, profile: Profile, config: Config
+    tools: Sequence[ToolChoice],
+    engine: str,
+    place: Path,
+    profile: Profile,
+    config: Config,
+    plugins: UsedPlugins,
 ) -> SessionAgents | None:
     """What gives work to agents, for a session that takes its own turns with the usual tools; None where
     agents are not offered: for small models, and when they are switched off."""
     is_off = profile == "small" or config.settings.work.delegate == "off"
     if tools is not DEFAULT_TOOLS or engine != builtin.NAME or is_off:
         return None
-    return SessionAgents(place, config)
+    return SessionAgents(place, config, plugins)
 
 
-def agent_folders(workspace: Path, config: Config) -> Iterator[tuple[Path, bool]]:
+def agent_folders(
+    workspace: Path, config: Config, plugins: UsedPlugins | None = None
+) -> Iterator[tuple[Path, bool]]:
     """Where agents are written down, the user's first and those of plugins, which were approved, last; and
     whether the folder is the project's."""
     home = Path(config.variable("HOME") or "/")
     yield from ((config.folder / "agents", False), (home / ".claude" / "agents", False))
     yield from ((workspace / name / "agents", True) for name in (".mainspring", ".claude"))
-    yield from ((place, False) for each in usable_folders(config, workspace)[0] for place in each.agents)
+    folders = plugins.folders if plugins else usable_folders(config, workspace)[0]
+    yield from ((place, False) for each in folders for place in each.agents)
 
 
 def worktrees_folder(config: Config) -> Path:

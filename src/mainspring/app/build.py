@@ -19,7 +19,7 @@ from mainspring.app.extensions import extensions_beside, extensions_of
 from mainspring.app.known import KnownSession, recall, workspace_at
 from mainspring.app.model_choice import choose
 from mainspring.app.models import build_compactor, check_context, priced, ready_for, ready_later
-from mainspring.app.plugins import usable_folders
+from mainspring.app.plugins import UsedPlugins, usable_folders
 from mainspring.app.policies import (
     DEFAULT_MODE,
     build_mode,
@@ -138,13 +138,13 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         chosen, profile = await ready_for(models.model, name, config, profile, known.profile)
         models = msgspec.structs.replace(models, model=chosen)
         extensions = extensions_of(tools, name, known.place, chosen_mode, sandbox, config, child)
-        agents = None if parent else agents_of(tools, name, known.place, profile, config)
-        has_notify, wanted = config.settings.notify.tool, output_type(output, name)
+        used, wanted = extensions.plugins, output_type(output, name)
+        agents = None if parent else agents_of(tools, name, known.place, profile, config, used)
         more = [agents, extensions] if agents else [extensions]
-        toolbox = build_toolbox(tools, profile, more, chosen, has_notify=has_notify)
+        toolbox = build_toolbox(tools, profile, more, chosen, has_notify=config.settings.notify.tool)
         compactor = build_compactor(config)
         prompt, warnings = _prompt(
-            known.place, chosen_mode, config, instructions, system_prompt, profile, is_new=not session
+            known.place, chosen_mode, config, instructions, system_prompt, profile, used, is_new=not session
         )
         system, context = join_prompt(prompt), context_message(prompt)
         for each in models.all:
@@ -298,11 +298,15 @@ async def _beginning_in(workspace: Path | str) -> KnownSession:
 
 
 def compose_prompt(
-    workspace: Path, mode: Mode, config: Config, profile: Profile = "standard"
+    workspace: Path,
+    mode: Mode,
+    config: Config,
+    profile: Profile = "standard",
+    plugins: UsedPlugins | None = None,
 ) -> tuple[list[tuple[PromptPart, str]], tuple[str, ...]]:
     """The prompt of a new session, with what people wrote down for agents; and a sentence for each
     file of theirs that could not be read."""
-    skills, broken = skills_of(workspace, config)
+    skills, broken = skills_of(workspace, config, plugins)
     instructions = find_instructions(workspace, config.folder)
     unread = [(item.path, item.problem) for item in instructions if item.problem]
     unread += [(item.path, item.problem) for item in broken if item.is_unreadable]
@@ -325,6 +329,7 @@ def _prompt(
     instructions: str,
     system_prompt: str | None,
     profile: Profile,
+    plugins: UsedPlugins,
     *,
     is_new: bool,
 ) -> tuple[list[tuple[PromptPart, str]], tuple[str, ...]]:
@@ -332,20 +337,25 @@ def _prompt(
     with."""
     if not is_new:
         return [], ()
-    parts, warnings = compose_prompt(workspace, mode, config, profile) if system_prompt is None else ([], ())
+    parts, warnings = list[tuple[PromptPart, str]](), tuple[str, ...]()
+    if system_prompt is None:
+        parts, warnings = compose_prompt(workspace, mode, config, profile, plugins)
     given = (("system", system_prompt or ""), ("instructions", instructions))
     parts += [(PromptPart(name=name, source=PROGRAM, size=len(text)), text) for name, text in given if text]
     return parts, warnings
 
 
-def skills_of(workspace: Path, config: Config) -> tuple[list[Skill], list[Broken]]:
+def skills_of(
+    workspace: Path, config: Config, plugins: UsedPlugins | None = None
+) -> tuple[list[Skill], list[Broken]]:
     """The skills for work in a folder: the project's, the user's, those of plugins, and ours for its kind
     that none of these replaces; and those that cannot be used."""
     home = Path(config.variable("HOME") or "/")
     projects = (workspace / "skills", *(workspace / name / "skills" for name in _SKILL_FOLDERS))
     users = (config.folder / "skills", *(home / name / "skills" for name in (".agents", ".claude")))
-    plugins = (folder for each in usable_folders(config, workspace)[0] for folder in each.skills)
-    found, broken = find_skills(*projects, *users, *plugins, root=workspace)
+    folders = plugins.folders if plugins else usable_folders(config, workspace)[0]
+    added = (place for each in folders for place in each.skills)
+    found, broken = find_skills(*projects, *users, *added, root=workspace)
     names = {each.name for each in found}
     ours = skills_for(workspace) if config.settings.work.kind_skills else []
     return sorted((*found, *(each for each in ours if each.name not in names)), key=_name), broken
