@@ -24,7 +24,7 @@ def settings(home: Path, **variables: str) -> Config:
     config = load_config(
         {"MAINSPRING_HOME": str(home), "PATH": "/usr/bin:/bin", "HOME": str(home), **variables}
     )
-    work = msgspec.structs.replace(UNASSISTED, delegate="on")
+    work = msgspec.structs.replace(UNASSISTED, delegate="tasks")
     return msgspec.structs.replace(config, settings=msgspec.structs.replace(config.settings, work=work))
 
 

@@ -35,6 +35,7 @@ EVERY_POINT = [
     *(f"parent:{seq}" for seq in range(1, PARENT_EVENTS + 1)),
     *(f"child:{seq}" for seq in range(1, CHILD_EVENTS + 1)),
 ]
+_NOT_IN_A_GRAPH = ("parent:34", "parent:35", "parent:36", "parent:37")
 A_FEW_POINTS = ["parent:12", "parent:20", "child:6"]
 
 
@@ -134,6 +135,36 @@ def test_writers_killed_anywhere_bring_their_files_back_once(tmp_path, kill):
     work(tmp_path, kill, "writers")
     assert work(tmp_path, what="writers") == 0
     check_written(tmp_path)
+
+
+def goes_on_with_tasks(folder: Path, kill: str) -> None:
+    assert work(folder, kill, "tasks") == -signal.SIGKILL, f"the worker never came to {kill}"
+    assert work(folder, what="tasks") == 0
+    own = journal(folder, (folder / "home" / "parent").read_text())
+    started = [event for event in own if isinstance(event, ChildStarted)]
+    assert [event.node for event in started] == ["first", "second"]
+    assert "first answer" in started[1].task
+    assert [event.state for event in own if isinstance(event, ChildEnded)] == ["done", "done"]
+    (result,) = [event for event in own if isinstance(event, CallEnded)]
+    assert result.outcome == "ok"
+    assert "2 of 2 tasks are done" in result.output
+    assert [event.ending for event in own if isinstance(event, TurnEnded)] == ["done"]
+    for each in started:
+        events = journal(folder, each.child)
+        assert sum(isinstance(event, UserSaid) for event in events) == 1
+        assert sum(isinstance(event, AssistantSaid) for event in events) == CHILD_REPLIES
+    _check_money(own, {each.child: journal(folder, each.child) for each in started})
+
+
+@pytest.mark.parametrize("kill", ["parent:12", "child:20"])
+def test_a_killed_graph_of_a_call_goes_on_without_doing_anything_twice(tmp_path, kill):
+    goes_on_with_tasks(tmp_path, kill)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("kill", [point for point in EVERY_POINT if point not in _NOT_IN_A_GRAPH])
+def test_a_graph_of_a_call_killed_anywhere_goes_on(tmp_path, kill):
+    goes_on_with_tasks(tmp_path, kill)
 
 
 @pytest.mark.parametrize("kill", ["child:3", "child:12"])

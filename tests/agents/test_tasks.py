@@ -10,8 +10,19 @@ from mainspring.agents.shares import limits_of, task_share
 from mainspring.agents.task_files import MAX_DEPTH, MAX_FAN_OUT, MAX_TASKS, check_tasks, read_tasks
 from mainspring.documents.task_tree import task_rows, task_tree
 from mainspring.errors import UsageError
-from mainspring.events import ChildEnded, ChildStarted, Event, Limits, PlannedTask, TasksStarted
+from mainspring.events import (
+    CallEnded,
+    ChildEnded,
+    ChildStarted,
+    ChildState,
+    Event,
+    Limits,
+    PlannedTask,
+    TasksStarted,
+)
 from mainspring.folds.task_graph import TaskGraph, graphs_in
+from mainspring.models.scripted import ScriptedCall, ScriptedReply
+from tests.agents.family import PARENT, Family, script_of
 from tests.agents.test_shares import Node, Tree
 
 
@@ -104,7 +115,7 @@ def graph(*events: Event) -> TaskGraph:
     return found[""]
 
 
-def ran(name: str, state="done", **fields) -> tuple[Event, Event]:
+def ran(name: str, state: ChildState = "done", **fields) -> tuple[Event, Event]:
     started = ChildStarted(child=f"child-{name}", task="t", node=name)
     return started, ChildEnded(child=f"child-{name}", state=state, **fields)
 
@@ -182,3 +193,31 @@ def test_a_task_gets_its_budget_and_the_others_share_the_rest():
     assert share(b, a, c) == 2.0
     assert share(c) == 3.0
     assert share(task("d", budget_usd=9.0)) == 3.0
+
+
+def test_a_model_gives_a_graph_and_is_told_what_came_of_each_task(tmp_path):
+    tasks = [
+        {"name": "a", "text": "ALPHA", "agent": "explore"},
+        {"name": "b", "text": "BETA", "agent": "explore", "needs": ["a"], "check": "false"},
+        {"name": "c", "text": "GAMMA", "needs": ["b"]},
+    ]
+    wrong = [{"name": "a", "text": "x", "needs": ["b"]}, {"name": "b", "text": "x", "needs": ["a"]}]
+    script = script_of(
+        (
+            ScriptedReply(calls=(ScriptedCall("tasks", {"tasks": wrong}),)),
+            ScriptedReply(calls=(ScriptedCall("tasks", {"tasks": tasks}),)),
+            ScriptedReply(text="Told."),
+        ),
+        BETA=(ScriptedReply(text="beta said"),),
+        ALPHA=(ScriptedReply(text="alpha said"),),
+    )
+    stage = Family(tmp_path, script)
+    assert stage.run(PARENT).text == "Told."
+    refused, told = stage.events(CallEnded)
+    assert "a -> b -> a" in refused.output
+    assert "alpha said" in told.output
+    assert "check failed: false" in told.output
+    assert "c: blocked" in told.output
+    (found,) = graphs_in(item.event for item in stage.journal()).values()
+    assert states(found) == {"a": "done", "b": "failed", "c": "blocked"}
+    assert found.is_over

@@ -2,7 +2,7 @@
 
     python -m tests.agents.worker FOLDER [KILL] [WHAT]
 
-WHAT is `readers`, `writers` (they change files in copies of the workspace), or `background` (nobody waits for
+WHAT is `tasks` (a graph), `readers`, `writers` (they change files in copies of the workspace), or `background` (nobody waits for
 them, and the second process says something new). KILL is `parent:N` or `child:N`: right after event N of that journal is written, for a child the first that gets
 so far. Run again without KILL it goes on from the journals.
 """
@@ -53,7 +53,20 @@ BACKGROUND = script_of(
     FIRST=(_LOOK, _LOOK, ScriptedReply(text="first answer")),
     SECOND=(_LOOK, _LOOK, ScriptedReply(text="second answer")),
 )
-SCRIPTS = {"readers": SCRIPT, "writers": WRITERS, "background": BACKGROUND}
+GRAPH = (
+    {"name": "first", "text": "FIRST task", "check": "true"},
+    {"name": "second", "text": "SECOND task", "needs": ["first"]},
+)
+TASKS = script_of(
+    (
+        ScriptedReply(calls=(ScriptedCall("tasks", {"tasks": list(GRAPH)}),)),
+        ScriptedReply(text="Both are done."),
+    ),
+    Price(input=1.0, output=2.0),
+    SECOND=(_LOOK, _LOOK, ScriptedReply(text="second answer")),
+    FIRST=(_LOOK, _LOOK, ScriptedReply(text="first answer")),
+)
+SCRIPTS = {"tasks": TASKS, "readers": SCRIPT, "writers": WRITERS, "background": BACKGROUND}
 
 
 class KillingSessions(SqliteSessions):

@@ -127,7 +127,7 @@ class ChildRunner:
 
     async def _begin(self, arguments: DelegateArguments, call: str) -> ChildStarted:
         """Plans a child and records it: from then on there is one, whatever becomes of this process."""
-        agent = self._agent(arguments.agent, arguments.model)
+        agent = self.agent_for(arguments.agent, arguments.model)
         async with self._planning:
             state = self._parent.state
             if not self.has_room:
@@ -162,7 +162,7 @@ class ChildRunner:
                 checks=task.checks,
             )
             try:
-                agent = self._agent(task.agent, task.model)
+                agent = self.agent_for(task.agent, task.model)
                 share = task_share(
                     self._parent.state.ledger, self._runtime.limits, task, later, reserve=reserve
                 )
@@ -193,7 +193,8 @@ class ChildRunner:
     def has_room(self) -> bool:
         return len(self._parent.state.children.open) < MAX_AT_WORK
 
-    def _agent(self, name: str, model: str) -> Agent:
+    def agent_for(self, name: str, model: str) -> Agent:
+        """Who does a task; `ToolFailed` says why nobody may."""
         agent = GENERAL if name in ("", GENERAL.name) else self._agents.get(name)
         if agent is None:
             raise ToolFailed(f"There is no agent {name!r}. The agents are: {', '.join(self._agents)}.")
@@ -273,7 +274,7 @@ class ChildRunner:
 
     async def _worked(self, started: ChildStarted) -> ChildEnded:
         child = started.child
-        agent = self._agent(started.agent, started.model)
+        agent = self.agent_for(started.agent, started.model)
         while True:
             share = self._parent.state.ledger.shares.open.get(child)
             is_new = await is_unbegun(self._sessions, child, has_spent=bool(share and share.tokens))
@@ -351,7 +352,7 @@ class ChildRunner:
             ended = msgspec.structs.replace(ended, text=ended.text[:MAX_TEXT], full=full)
         ended = msgspec.structs.replace(ended, duration_s=round(duration_s, 3))
         events: list[Event] = [*changed, ended]
-        if started.is_background or not (started.node or state.open_call(started.call)):
+        if started.is_background or not (_is_of_person(started) or state.open_call(started.call)):
             text = told(ended, started.agent)
             events.append(NoteAdded(text=text, source=_SOURCE, suspicious=suspicions(text)))
         await runtime.record(*events)

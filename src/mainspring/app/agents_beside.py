@@ -17,12 +17,13 @@ from mainspring.catalog import Sessions
 from mainspring.engines import builtin
 from mainspring.events import Origin, Profile
 from mainspring.sandbox import Sandbox
-from mainspring.session.session import Session
+from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 
 if TYPE_CHECKING:
     from mainspring.agents.children import ChildRunner
+    from mainspring.agents.tasks_tool import TasksArguments
 
 
 class SessionAgents:
@@ -30,12 +31,29 @@ class SessionAgents:
 
     def __init__(self, workspace: Path, config: Config, plugins: UsedPlugins) -> None:
         self._agents, _ = find_agents(agent_folders(workspace, config, plugins), workspace)
+        self._has_tasks = config.settings.work.delegate == "tasks"
         self._session: Session | None = None
         self._run: Callable[[], Awaitable[ChildRunner]] | None = None
 
     def tools(self, window: int | None) -> list[Tool]:
         del window
-        return [delegate_tool(self._agents.values(), self._delegate, self._effect)]
+        delegate = delegate_tool(self._agents.values(), self._delegate, self._effect)
+        return [delegate, self._tasks_tool()] if self._has_tasks else [delegate]
+
+    def _tasks_tool(self) -> Tool:
+        tool = import_module("mainspring.agents.tasks_tool")
+
+        def effect(arguments: TasksArguments) -> Effect:
+            mode = self._session.state.mode if self._session else ""
+            return tool.tasks_effect(arguments, self._agents, mode)
+
+        async def run(arguments: TasksArguments, place: CallContext) -> Output:
+            if self._run is None or self._session is None:
+                raise ToolFailed("Nobody can work for this session now.")
+            runner, runtime = await self._run(), runtime_of(self._session)
+            return await tool.run_tasks(runner, runtime, self._agents, arguments, place)
+
+        return tool.tasks_tool(run, effect)
 
     def find(self, name: str) -> Tool | None:
         del name

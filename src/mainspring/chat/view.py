@@ -163,7 +163,7 @@ class View:
                 return self._take_reply(event, now_s)
             case CallEnded():
                 return self._take_end(event)
-            case ChildStarted() if event.call in self._calls:
+            case ChildStarted(node="") if event.call in self._calls:
                 self._take_child(event, now_s)
                 return []
             case ChildEnded() if self._take_child_end(event):

@@ -23,8 +23,9 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Run the tests that changed files may affect after each step that changed any, and tell the model when
     their result is another one. Only what may run without asking is run; a run that takes too long is the
     last one of its session. Unset: `affected` for small models, else `off`."""
-    delegate: Literal["on", "off"] = "on"
-    """Offer the model the tool `delegate`, which gives work to agents with a context of their own. Small
+    delegate: Literal["on", "off", "tasks"] = "on"
+    """Offer the model the tool `delegate`, which gives work to agents with a context of their own; with
+    `tasks` also the tool `tasks`, which has a graph of tasks done by them (about 200 tokens more). Small
     models never have it."""
     kind_skills: bool = True
     """List mainspring's own short skills for the kind of project (Python, TypeScript, front end, API,

@@ -15,6 +15,7 @@ from mainspring.agents.children import MAX_AT_WORK
 from mainspring.agents.files import GENERAL
 from mainspring.agents.task_files import check_tasks, read_tasks
 from mainspring.agents.task_runs import load_graphs, run_graph
+from mainspring.agents.tasks_tool import AT_ONCE
 from mainspring.app.build import open as open_session
 from mainspring.app.delegation import runner_of
 from mainspring.app.engines import engine_name
@@ -36,7 +37,6 @@ from mainspring.journal import JournalReader
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
 
-AT_ONCE = 4
 _SHOWN_NAMES = 80
 
 
