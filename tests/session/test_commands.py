@@ -162,7 +162,8 @@ def test_each_line_of_a_chat_gets_a_turn_of_its_own_behind_what_only_a_chat_can_
 
     async def told() -> None:
         async with stage.opened(inbox=inbox) as session:
-            leave("two"), leave("three")
+            leave("two")
+            leave("three")
             held = leave("/compact", needs_chat=True)
             last = leave("four")
             await session.say("one")
