@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mainspring.app.checks import SessionChecks, session_checks
+from mainspring.app.document_tools import document_tools
 from mainspring.app.hooks import hooks_of
 from mainspring.app.plugins import UsedPlugins, load_plugins
 from mainspring.app.servers import servers_beside, servers_of
@@ -96,6 +97,7 @@ def extensions_of(
     hooks = None if child else hooks_of(place, config, plugins)
     checks, is_usual = session_checks(config), tools is DEFAULT_TOOLS and engine == builtin.NAME
     code = checks.tools(place) if checks and is_usual else []
+    code += document_tools(place, config) if is_usual else []
     return Extensions(servers, plugins, hooks, search, checks, code, config)
 
 

@@ -13,6 +13,7 @@ from mainspring.tools import Tool
 from mainspring.tools.schema import spec_of
 
 NAMES_CHARS = 1600
+DOCUMENT = "document"
 _USUAL_WINDOW = 128_000
 
 
@@ -41,7 +42,9 @@ def plugins_described(tools: Sequence[Tool]) -> str:
 
 
 def code_described(tools: Sequence[Tool]) -> str:
-    return f"Language server: {', '.join(tool.name for tool in tools)}." if tools else ""
+    code = ", ".join(tool.name for tool in tools if tool.name != DOCUMENT)
+    office = "Office files and PDF: document." if any(tool.name == DOCUMENT for tool in tools) else ""
+    return " ".join(filter(None, (code and f"Language server: {code}.", office)))
 
 
 def _tokens(tools: Sequence[Tool]) -> float:

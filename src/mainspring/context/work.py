@@ -27,6 +27,9 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Offer the model the tool `delegate`, which gives work to agents with a context of their own; with
     `tasks` also the tool `tasks`, which has a graph of tasks done by them (about 200 tokens more). Small
     models never have it."""
+    documents: Literal["auto", "on", "off"] = "auto"
+    """Offer the model the tool `document`, which makes and changes DOCX, XLSX and PDF files, by `find_tools`.
+    `auto`: where the extra `documents` is installed and the workspace has such files."""
     kind_skills: bool = True
     """List mainspring's own short skills for the kind of project (Python, TypeScript, front end, API,
     database, testing, security), told by its files; small models are not shown them."""

@@ -9,6 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mainspring.formats import MAX_CHARS, DocumentError
+from mainspring.formats.changes import (
+    Changed,
+    append_docx,
+    append_xlsx,
+    edit_docx,
+    edit_xlsx,
+    markdown_pdf,
+)
 from mainspring.formats.docx import docx_parts
 from mainspring.formats.pdf import pdf_parts
 from mainspring.formats.pptx import pptx_parts
@@ -20,6 +28,14 @@ _READERS: dict[str, Callable[[bytes], Parts]] = {
     "docx": docx_parts,
     "xlsx": xlsx_parts,
     "pptx": pptx_parts,
+}
+
+_CHANGES: dict[str, Callable[[bytes, dict[str, Any]], Changed]] = {
+    "append docx": append_docx,
+    "edit docx": edit_docx,
+    "append xlsx": append_xlsx,
+    "edit xlsx": edit_xlsx,
+    "export pdf": markdown_pdf,
 }
 
 
@@ -39,6 +55,9 @@ def read_parts(kind: str, data: bytes) -> list[tuple[str, str]]:
 
 def answer(request: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
     try:
+        if change := _CHANGES.get(f"{request['action']} {request['kind']}"):
+            changed, told = change(data, request)
+            return {"done": told}, changed
         return {"parts": read_parts(request["kind"], data)}, b""
     except DocumentError as error:
         return {"failed": str(error)}, b""

@@ -24,7 +24,7 @@ from mainspring.tools.schema import spec_of
 
 _NAME = lazy_pattern(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 _TOOL_NAME = lazy_pattern(r"[a-z][a-z0-9_]{0,63}")
-_RESERVED = ("mcp__", "find_tools", "call_tool", "notify", "web_search", "delegate")
+_RESERVED = ("mcp__", "find_tools", "call_tool", "notify", "web_search", "delegate", "document")
 _MAX_PROBLEM = 300
 
 

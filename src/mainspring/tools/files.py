@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mainspring.errors import PathRefused
+from mainspring.formats import kind_of
 from mainspring.sandbox.files import Content, Version
 from mainspring.tools import CallContext, ToolFailed
 from mainspring.tools.text import Decoded, decode
@@ -56,7 +57,8 @@ async def text_to_change(place: CallContext, path: str) -> tuple[Content, Decode
         raise ToolFailed(f"{path} changed after you read it; nothing was changed. Read it again first.")
     decoded = decode(content.data)
     if decoded is None:
-        raise ToolFailed(f"{path} is a binary file; change it with a command.")
+        with_what = "`document`, if find_tools has it, or " if kind_of(content.data) else ""
+        raise ToolFailed(f"{path} is a binary file; change it with {with_what}a command.")
     return content, decoded
 
 

@@ -19,7 +19,7 @@ class WriteArguments(Arguments, frozen=True):
 
 async def _run(arguments: WriteArguments, place: CallContext) -> Output:
     data = arguments.content.encode("utf-8", errors="surrogatepass")
-    replaced = await _to_replace(place, arguments.path)
+    replaced = await to_replace(place, arguments.path)
     if replaced:
         there = (await look_at(place, arguments.path)).data
         if there == data:
@@ -35,7 +35,7 @@ async def _run(arguments: WriteArguments, place: CallContext) -> Output:
     return Output(text=f"{done} {arguments.path} ({len(data):,} bytes).")
 
 
-async def _to_replace(place: CallContext, path: str) -> Version | None:
+async def to_replace(place: CallContext, path: str) -> Version | None:
     """The version that is there and may be overwritten, or None when nothing is there."""
     found = await found_at(place, path)
     if found is None:
