@@ -28,6 +28,7 @@ MAX_PACKAGES = 15
 MAX_BYTES = 40_000_000
 NEED_AN_EXTRA = (
     "mainspring.engines.acp.",
+    "mainspring.formats.pdf_drawing",
     "mainspring.mcp.broker",
     "mainspring.mcp.connection",
     "mainspring.mcp.http",
@@ -36,7 +37,6 @@ NEED_AN_EXTRA = (
     "mainspring.notify.push",
     "mainspring.protocols.acp.",
     "mainspring.serve.",
-    "mainspring.tools.pdf",
 )
 
 

@@ -2,11 +2,13 @@
 
 import asyncio
 import sys
+import zipfile
 
 import docx
 import msgspec
 import openpyxl
 import pytest
+from openpyxl.comments import Comment
 
 from mainspring.app.document_tools import document_tools
 from mainspring.events import CallEnded, FilesChanged
@@ -16,7 +18,7 @@ from mainspring.testing import tool_call
 from mainspring.tools.document import TOOL as DOCUMENT
 from mainspring.tools.read import TOOL as READ
 from tests.checks.test_after_change import configured
-from tests.formats.samples import a_docx, an_xlsx, with_part
+from tests.formats.samples import a_docx, an_xlsx, with_part, zipped
 from tests.stage import staged
 from tests.tools.workshop import Workshop
 
@@ -106,6 +108,24 @@ def test_what_the_library_would_drop_is_refused(shop):
     assert shop.path("a.xlsx").read_bytes() == before
 
 
+def test_a_comment_where_excel_keeps_it_is_kept(shop):
+    """Its library writes it to a part of another name."""
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    book.active["A1"].comment = Comment("hello", "me")
+    book.save(shop.path("a.xlsx"))
+    with zipfile.ZipFile(shop.path("a.xlsx")) as archive:
+        parts: dict[str, str | bytes] = {name: archive.read(name) for name in archive.namelist()}
+    parts["xl/comments1.xml"] = parts.pop("xl/comments/comment1.xml")
+    for name in ("[Content_Types].xml", "xl/worksheets/_rels/sheet1.xml.rels"):
+        parts[name] = bytes(parts[name]).replace(b"/xl/comments/comment1.xml", b"/xl/comments1.xml")
+    shop.put("a.xlsx", zipped(parts))
+    shop.text("document", action="edit", path="a.xlsx", cells={"B1": 1})
+    sheet = openpyxl.load_workbook(shop.path("a.xlsx")).active
+    assert sheet is not None
+    assert sheet["A1"].comment.text == "hello"
+
+
 def test_an_xlsx_is_made_from_rows(shop):
     shop.text(
         "document", action="write", path="new.xlsx", sheet="Sum", rows=[["a", 1], ["b", True], ["=A1", None]]
@@ -138,6 +158,8 @@ def test_pages_and_tables_are_shown_as_text(shop):
         ({"action": "write", "path": "a.py", "content": "x"}, "is for DOCX and XLSX"),
         ({"action": "export", "path": "a.md"}, "the path of the PDF"),
         ({"action": "write", "path": "old.xlsx", "rows": [["x"]]}, "have not read it"),
+        ({"action": "write", "path": "a.docx", "content": "a\x01b"}, "control characters"),
+        ({"action": "write", "path": "a.xlsx", "rows": [["a\x01b"]]}, "control characters"),
         ({"action": "edit", "path": "no.docx", "old": "x"}, "There is no file"),
         ({"action": "edit", "path": "text.docx", "old": "x"}, "is not a DOCX file"),
         ({"action": "append", "path": "../x.docx", "content": "x"}, "There is no file"),

@@ -23,7 +23,15 @@ _FONTS = (
 )
 _STYLES = {"bullet": "List Bullet", "number": "List Number"}
 _SIZES = {1: 20, 2: 16, 3: 13}
-_REMADE = ("xl/calcChain.xml", "xl/sharedStrings.xml", "docProps/", "xl/theme/", "xl/printerSettings/")
+_REMADE = (
+    "customXml/",
+    "docMetadata/",
+    "xl/calcChain.xml",
+    "xl/sharedStrings.xml",
+    "docProps/",
+    "xl/theme/",
+    "xl/printerSettings/",
+)
 Changed = tuple[bytes, str]
 
 
@@ -116,7 +124,7 @@ def _draw(pdf: Any, family: str, block: Any) -> None:
         pdf.multi_cell(0, text=block.text, **here)
     else:
         pdf.set_font(family, "", 11)
-        mark = {"bullet": "- ", "number": "- "}.get(block.kind, "")
+        mark = {"bullet": "- ", "number": f"{block.level}. "}.get(block.kind, "")
         for style, part in (("", mark), *pieces(block.text)):
             pdf.set_font(family, {"bold": "B", "italic": "I"}.get(style, ""), 11)
             pdf.write(6, part)
@@ -191,7 +199,11 @@ def _folders(data: bytes) -> Counter[str]:
     """How many parts of each kind there are, without those that are made anew."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = [name for name in archive.namelist() if not name.startswith(_REMADE)]
-    return Counter(name.rpartition("/")[0] for name in names if not name.endswith((".rels", "/")))
+    return Counter(
+        "xl/comments" if name.startswith("xl/comments") else name.rpartition("/")[0]
+        for name in names
+        if not name.endswith((".rels", "/"))
+    )
 
 
 def _saved(save: Any) -> bytes:

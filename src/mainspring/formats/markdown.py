@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 _HEADING = re.compile(r"(#{1,6}) +(.*)")
-_ITEM = re.compile(r"\s*([-*+]|\d+[.)]) +(.*)")
+_ITEM = re.compile(r"\s*([-*+]|\d{1,9}[.)]) +(.*)")
 _RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*")
 _INLINE = re.compile(r"\*\*(.+?)\*\*|\*(.+?)\*|`(.+?)`")
 Style = Literal["", "bold", "italic", "code"]
@@ -64,7 +64,8 @@ def _line(line: str) -> Block | None:
     if heading := _HEADING.fullmatch(line.rstrip()):
         return Block("heading", heading[2], len(heading[1]))
     if item := _ITEM.fullmatch(line.rstrip()):
-        return Block("number" if item[1][0].isdigit() else "bullet", item[2])
+        number = item[1][:-1]
+        return Block("number", item[2], int(number)) if number else Block("bullet", item[2])
     return None
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +15,7 @@ from msgspec import Meta
 
 from mainspring.formats import PACKAGES
 from mainspring.formats.table import table_lines
+from mainspring.patterns import lazy_pattern
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.documents import kind_of, run_formats
 from mainspring.tools.files import described, encoded, look_at, read_file, text_to_change, write_file
@@ -24,6 +26,7 @@ from mainspring.tools.text import decode
 from mainspring.tools.write import to_replace
 
 _KINDS = {".docx": "docx", ".xlsx": "xlsx", ".xlsm": "xlsx"}
+_CONTROL = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _TEXT = (".md", ".markdown", ".txt")
 
 Value = str | int | float | bool | None
@@ -73,6 +76,9 @@ async def _run(arguments: DocumentArguments, place: CallContext) -> Output:
         "rows": arguments.rows,
         "cells": arguments.cells,
     }
+    texts = (arguments.content, arguments.new, *arguments.cells.values(), *chain(*arguments.rows))
+    if any(isinstance(text, str) and _CONTROL.search(text) for text in texts):
+        raise ToolFailed("A document cannot hold control characters; nothing was written.")
     told, changed = await run_formats(place, arguments.path, request, data)
     await write_file(place, arguments.path, changed, unchanged_since=version)
     done = "Wrote" if arguments.action == "write" else "Changed"

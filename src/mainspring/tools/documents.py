@@ -82,12 +82,13 @@ async def run_formats(
             )
     except SandboxError as error:
         raise ToolFailed(f"{path} is a document, and its reader cannot run: {error.message}") from error
+    what = "read" if request["action"] == "read" else "written"
     head, _, changed = ran.stdout.partition(b"\n")
     if ran.stopped or ran.exit_code or ran.dropped_bytes or not head:
-        raise ToolFailed(f"{path} cannot be read: {_why(ran)}.")
+        raise ToolFailed(f"{path} cannot be {what}: {_why(ran)}.")
     told: dict[str, Any] = msgspec.json.decode(head)
     if failed := told.get("failed"):
-        raise ToolFailed(f"{path} cannot be read: {failed}.")
+        raise ToolFailed(f"{path} cannot be {what}: {failed}.")
     return told, changed
 
 
