@@ -115,11 +115,11 @@ def test_a_comment_where_excel_keeps_it_is_kept(shop):
     book.active["A1"].comment = Comment("hello", "me")
     book.save(shop.path("a.xlsx"))
     with zipfile.ZipFile(shop.path("a.xlsx")) as archive:
-        parts: dict[str, str | bytes] = {name: archive.read(name) for name in archive.namelist()}
+        parts = {name: archive.read(name) for name in archive.namelist()}
     parts["xl/comments1.xml"] = parts.pop("xl/comments/comment1.xml")
     for name in ("[Content_Types].xml", "xl/worksheets/_rels/sheet1.xml.rels"):
-        parts[name] = bytes(parts[name]).replace(b"/xl/comments/comment1.xml", b"/xl/comments1.xml")
-    shop.put("a.xlsx", zipped(parts))
+        parts[name] = parts[name].replace(b"/xl/comments/comment1.xml", b"/xl/comments1.xml")
+    shop.put("a.xlsx", zipped({**parts}))
     shop.text("document", action="edit", path="a.xlsx", cells={"B1": 1})
     sheet = openpyxl.load_workbook(shop.path("a.xlsx")).active
     assert sheet is not None
