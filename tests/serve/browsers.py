@@ -37,7 +37,10 @@ class Visitor:
         self.problems: list[str] = []
         self.elsewhere: list[str] = []
         self.page.on(
-            "console", lambda line: self.problems.append(line.text) if line.type == "error" else None
+            "console",
+            lambda line: (
+                self.problems.append(f"{line.text} {line.location['url']}") if line.type == "error" else None
+            ),
         )
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("dialog", self._alerted)
@@ -71,7 +74,7 @@ class Visitor:
 def visitor(browser: Browser, served: Served) -> Iterator[Visitor]:
     visitor = Visitor(browser, served)
     yield visitor
-    assert (visitor.problems, visitor.elsewhere) == ([], [])
+    assert (visitor.problems, visitor.elsewhere) == ([], []), (visitor.problems, visitor.elsewhere)
     visitor.context.close()
 
 

@@ -137,7 +137,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced, effort)
         chosen, profile = await ready_for(models.model, name, config, profile, known.profile)
         models = msgspec.structs.replace(models, model=chosen)
-        extensions = extensions_of(tools, name, known.place, chosen_mode, sandbox, config, child)
+        extensions = extensions_of(tools, name, known.place, chosen_mode, sandbox, config, child, profile)
         used, wanted = extensions.plugins, output_type(output, name)
         agents = None if parent else agents_of(tools, name, known.place, profile, config, used)
         more = [agents, extensions] if agents else [extensions]

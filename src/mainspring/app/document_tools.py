@@ -14,7 +14,6 @@ from mainspring.tools import Tool
 
 _ENDS = (".docx", ".xlsx", ".xlsm", ".pptx", ".pdf")
 _MAX_NAMES = 2000
-_MAX_FOLDERS = 50
 
 
 def document_tools(place: Path, config: Config) -> list[Tool]:
@@ -26,21 +25,7 @@ def document_tools(place: Path, config: Config) -> list[Tool]:
 
 
 def _has_documents(place: Path) -> bool:
-    """In the folder itself or one below it, as far as a glance shows."""
-    folders, names = _glance(place)
-    for folder in folders[:_MAX_FOLDERS]:
-        names += _glance(folder)[1]
-    return any(name.lower().endswith(_ENDS) for name in names)
-
-
-def _glance(folder: Path) -> tuple[list[Path], list[str]]:
-    folders: list[Path] = []
-    names: list[str] = []
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in islice(entries, _MAX_NAMES):
-            if entry.is_dir(follow_symlinks=False):
-                if not entry.name.startswith("."):
-                    folders.append(folder / entry.name)
-            else:
-                names.append(entry.name)
-    return folders, names
+    """In the folder itself, as far as a glance shows."""
+    with suppress(OSError), os.scandir(place) as entries:
+        return any(entry.name.lower().endswith(_ENDS) for entry in islice(entries, _MAX_NAMES))
+    return False

@@ -19,7 +19,7 @@ from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice
 from mainspring.approvals import Mode
 from mainspring.disk.log import log
 from mainspring.engines import builtin
-from mainspring.events import StatusDelta
+from mainspring.events import Profile, StatusDelta
 from mainspring.models.wires.messages import wire_name
 from mainspring.sandbox import Sandbox
 from mainspring.session.child import ChildSession
@@ -88,14 +88,17 @@ def extensions_of(
     sandbox: Sandbox | str,
     config: Config,
     child: ChildSession | None,
+    profile: Profile,
 ) -> Extensions:
-    """A child has the hooks of its parent: in a copy of the workspace nobody has approved any."""
+    """A child has the hooks of its parent: in a copy of the workspace nobody has approved any. Small models
+    are not shown tools that must be found first."""
     plugins = load_plugins(config, place)
     servers = servers_of(tools, engine, place, mode, sandbox, config, plugins.folders)
     is_searching = engine == builtin.NAME and config.settings.search.backend
     search = import_module("mainspring.app.search").search_tools(config) if is_searching else _NO_SEARCH
     hooks = None if child else hooks_of(place, config, plugins)
-    checks, is_usual = session_checks(config), tools is DEFAULT_TOOLS and engine == builtin.NAME
+    checks = session_checks(config)
+    is_usual = tools is DEFAULT_TOOLS and engine == builtin.NAME and profile != "small"
     code = checks.tools(place) if checks and is_usual else []
     code += document_tools(place, config) if is_usual else []
     return Extensions(servers, plugins, hooks, search, checks, code, config)

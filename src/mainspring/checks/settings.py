@@ -47,5 +47,5 @@ class ChecksSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Run the project's tests before the first change of a turn (not again on the same content), those that a
     change may affect after it, and all of them before the turn is done; tell the model what passed and fails
     now, and which tests were made weaker. Only what may run without asking is run, in the sandbox."""
-    suite_limit_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 20.0
+    suite_limit_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
     """Seconds that all tests may take; when they take longer nothing is compared in that session."""

@@ -64,11 +64,12 @@ class TaskGraph(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def tasks(self) -> tuple[GraphTask, ...]:
-        """Every task with its state, in the order in which they were given."""
+        """Every task with its state, in the order in which they were given; of a journal that somebody else
+        wrote, only those that can ever begin."""
         found: dict[str, GraphTask] = {}
         for plan in in_order(self.started.tasks):
             found[plan.name] = self._task(plan, [found[name] for name in plan.needs])
-        return tuple(found[plan.name] for plan in self.started.tasks)
+        return tuple(found[plan.name] for plan in self.started.tasks if plan.name in found)
 
     def _task(self, plan: PlannedTask, needs: list[GraphTask]) -> GraphTask:
         started = self.children.get(plan.name)
