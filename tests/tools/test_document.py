@@ -206,9 +206,9 @@ def test_a_session_finds_the_tool_changes_a_cell_and_takes_it_back(tmp_path):
 def test_it_is_offered_where_documents_are_and_as_the_settings_say(tmp_path, monkeypatch):
     config = configured(tmp_path)
     work = tmp_path / "there"
-    (work / "docs").mkdir(parents=True)
+    work.mkdir()
     assert document_tools(work, config) == []
-    (work / "docs" / "A.PDF").write_bytes(b"")
+    (work / "A.PDF").write_bytes(b"")
     assert document_tools(work, config) == [DOCUMENT]
     assert document_tools(work, wanting(config, "off")) == []
     assert document_tools(tmp_path / "nowhere", wanting(config, "on")) == [DOCUMENT]
