@@ -38,8 +38,8 @@ test: setup test-tools check
 test-fast: setup test-tools
 	$(BIN)/pytest -n 3 --dist worksteal -m "not slow and not proof"
 
-# What takes too long for every run of CI: the whole conformance suite of MCP, both sides, both versions; and what wants
-# a newer Python than we do (of Harbor only its runner is used).
+# What takes too long for every run of CI: the whole conformance suite of MCP, both sides, both versions; every point of
+# the kill matrices, of which CI takes a third; and what wants a newer Python than we do (of Harbor only its runner).
 proof: setup node-tools
 	@$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --require-hashes --python-version 3.13 \
 	    --only-binary :all: -r requirements/harbor.lock -d .cache/harbor || echo "Harbor is not fetched"
