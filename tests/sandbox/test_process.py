@@ -157,7 +157,7 @@ def test_output_arrives_while_the_command_still_runs(tmp_path: Path) -> None:
         def answer(data: bytes) -> None:
             (tmp_path / "seen").write_bytes(data)
 
-        script = "echo ready; until [ -e seen ]; do sleep 0.01; done; cat seen"
+        script = "echo ready; until [ -s seen ]; do sleep 0.01; done; cat seen"
         assert (await run(script, on_output=answer, timeout_s=60)).stdout == b"ready\nready\n"
 
     within(tmp_path, story)
