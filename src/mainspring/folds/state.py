@@ -34,6 +34,7 @@ from mainspring.events import (
     EffortChosen,
     EngineChosen,
     Event,
+    FilesChanged,
     GoalSet,
     Limits,
     ModeChosen,
@@ -48,6 +49,8 @@ from mainspring.events import (
     SessionStarted,
     SpendReserved,
     SpendSettled,
+    SuiteEnded,
+    SuiteStarted,
     TurnEnded,
     TurnStarted,
     Undone,
@@ -75,6 +78,7 @@ _ELSEWHERE = frozenset(kind.__name__ for kind in ELSEWHERE)
 _Call = AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
 _Turn = UserSaid | TurnStarted | TurnEnded | Undone
 _Room = RequestFailed | Compacted
+_Tested = FilesChanged | SuiteStarted | SuiteEnded
 _NAMING = (SessionStarted, ModelChosen, RequestFailed, EngineChosen, NoteAdded)
 """Events with names or paths that are compared with what is there."""
 
@@ -105,22 +109,19 @@ class State:
         self.failed_models: dict[str, RequestFailed] = {}
         self.effort: Effort | None = None
         self.sampling = SamplingChosen()
-        self.mode = ""
-        self.level = ""
+        self.mode = self.level = ""
         self.prompt = PromptSet(system="")
         self.ledger = Ledger()
-        self.step = 0
-        self.turn = 0
+        self.step = self.turn = 0
         self.is_turn_open = False
         self.is_turn_wanted = False
         self.is_said_late = False
         """Whether something was said since the turn began, or since its last reply."""
         self._said_seq = 0
         self.limits = Limits()
-        self.turn_steps = 0
+        self.turn_steps = self.turn_cutoffs = 0
         self.turn_usage = Usage()
         self.turn_cost_usd = 0.0
-        self.turn_cutoffs = 0
         self.output_schema: dict[str, Any] | None = None
         self.wanted_schema: dict[str, Any] | None = None
         """What the next turn must answer with: the last thing said wants it, and no turn has given it."""
@@ -135,6 +136,8 @@ class State:
         self.is_shrunk = False
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
+        self.are_files_changed = False
+        """Whether files changed since the last reply and the last run of tests."""
         self.requests = Requests()
         self.processes = Processes()
         self.waits = Waits()
@@ -177,6 +180,9 @@ class State:
         if event.conversation != self.engine.conversation:
             self.conversation_usage = Usage()
         self.engine = event if is_ours else msgspec.structs.replace(event, conversation="")
+
+    def _apply_tested(self, _recorded: Recorded, event: _Tested) -> None:
+        self.are_files_changed = isinstance(event, FilesChanged)
 
     def _apply_goal(self, _recorded: Recorded, _event: GoalSet) -> None:
         self.has_goal = True
@@ -224,7 +230,8 @@ class State:
                 self.mode, self.level = event.mode, event.level
             case SessionResumed():
                 self.limits = event.limits or self.limits
-                self._calls = {name: _left_behind(call) for name, call in self._calls.items()}
+                for name, call in self._calls.items():
+                    self._calls[name] = msgspec.structs.replace(call, is_lost=call.is_started)
             case NoteAdded():
                 self._apply_note(event.source)
 
@@ -285,8 +292,8 @@ class State:
                 self.is_said_late = False
                 self.turn, self.limits = event.turn, event.limits
                 self.is_turn_open = self.is_turn_wanted = True
-                self.turn_steps, self.turn_usage, self.turn_cost_usd = 0, Usage(), 0.0
-                self.turn_cutoffs = 0
+                self.turn_steps = self.turn_cutoffs = 0
+                self.turn_usage, self.turn_cost_usd = Usage(), 0.0
                 self.output_schema = event.output_schema
                 self.is_output_corrected = self.is_effect_asked = False
                 if not self._is_held_up:
@@ -317,6 +324,7 @@ class State:
     def _apply_call(self, _recorded: Recorded, event: _Call) -> None:
         if isinstance(event, AssistantSaid):
             self.last_reply = event
+            self.are_files_changed = False
             self.is_said_late = bool(event.heard_seq) and self._said_seq > event.heard_seq
             self.failed_models = {}
             self.is_overflowing = self.is_shrunk = False
@@ -351,6 +359,7 @@ def _concerns() -> dict[type[Event], tuple[Callable[[State, Recorded, Any], None
         (_Call, State._apply_call),
         (_Turn, State._apply_turn),
         (_Room, State._apply_room),
+        (_Tested, State._apply_tested),
         (_Setting, State._apply_setting),
         (EngineChosen, State._apply_engine),
         (GoalSet, State._apply_goal),
@@ -366,11 +375,7 @@ def _concerns() -> dict[type[Event], tuple[Callable[[State, Recorded, Any], None
 _CONCERNS = _concerns()
 """Which folds a kind of event concerns; a fold sees nothing but the kinds that it is typed for."""
 
-_LIGHT = tuple(
-    kind.__name__
-    for kind in _CONCERNS
-    if kind not in (AssistantSaid, CallEnded, ApprovalAsked, ApprovalGiven, CallStarted)
-)
+_LIGHT = tuple(kind.__name__ for kind in _CONCERNS if kind not in get_args(_Call | _Tested))
 
 
 async def load_state(journal: JournalReader, vault: Vault | None = None) -> State:
@@ -393,7 +398,3 @@ async def _count_calls(journal: JournalReader, state: State, until: int) -> None
     for scope, began in state.ledger.began().items():
         after = max(began, state.inherited_seq)
         state.ledger.count_calls(scope, await journal.count("CallStarted", after=after, until=until))
-
-
-def _left_behind(call: OpenCall) -> OpenCall:
-    return msgspec.structs.replace(call, is_lost=call.is_started)

@@ -79,6 +79,7 @@ class _Plain(msgspec.Struct, frozen=True):
     is_shrunk: bool
     last_ending: TurnEnded | None
     last_reply: AssistantSaid
+    are_files_changed: bool
     requests: Requests
     task: Task
     children: Children

@@ -84,7 +84,9 @@ async def check_changes(runtime: Runtime) -> None:
     told by the guard; where every change is tested, the result is told when it is another one than before."""
     state, work, guard = runtime.state, runtime.workbench.work, runtime.upkeep.guard
     is_testing = work.is_testing_changes(state.prompt.profile)
-    if not state.last_reply.calls or not (is_testing or (guard and work.after_change != "off")):
+    if not state.are_files_changed or not state.last_reply.calls:
+        return
+    if not (is_testing or (guard and work.after_change != "off")):
         return
     last = await runtime.journal.last("AssistantSaid", "SuiteStarted", "SuiteEnded")
     since = await runtime.journal.read(after=last.seq if last else 0, kinds=("FilesChanged", "NoteAdded"))
