@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what pip cannot: venv support for the given Python, bubblewrap for the sandbox, faketime for clocks that
 # jump in tests; and with the word `tests` also tmux (the chat), chromium (the page), zsh and fish (completion),
-# clangd (checks). As root on Debian it installs them; otherwise it says what is missing. Only the first is required.
+# clangd and clang-tidy (checks). As root on Debian it installs them; otherwise it says what is missing. Only the first is required.
 python=$1
 
 debian() {
@@ -24,7 +24,7 @@ if ! command -v faketime >/dev/null 2>&1 && ! debian faketime; then
     echo "note: faketime is missing, so tests of the clock are skipped (apt-get install faketime)" >&2
 fi
 [ "${2:-}" = tests ] || exit 0
-for program in tmux chromium zsh fish clangd; do
+for program in tmux chromium zsh fish clangd clang-tidy; do
     if ! command -v "$program" >/dev/null 2>&1 && ! debian "$program"; then
         echo "note: $program is missing, so its tests are skipped or fail (apt-get install $program)" >&2
     fi

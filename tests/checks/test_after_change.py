@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mainspring.approvals.trust import TrustFile
-from mainspring.checks.linters import LINTERS
+from mainspring.checks.linter_facts import LINTERS
 from mainspring.checks.programs import subjects
 from mainspring.checks.settings import ChecksSettings
 from mainspring.context.work import UNASSISTED

@@ -64,6 +64,26 @@ REAL = [
         "int f(void) { return x; }\nint g(void) { return y; }\n",
         (2, "undeclared_var_use"),
     ),
+    (
+        "biome",
+        "biome",
+        "biome.json",
+        "{}",
+        "a.js",
+        "if (a == 1) debugger;\n",
+        "if (a == 1) debugger;\neval(a);\n",
+        (2, "lint/security/noGlobalEval"),
+    ),
+    (
+        "oxlint",
+        "oxlint",
+        ".oxlintrc.json",
+        "{}",
+        "a.js",
+        "debugger;\n",
+        "debugger;\neval(a);\n",
+        (2, "eslint(no-eval)"),
+    ),
 ]
 """A server, its program, what configures it, and a file before and after with what is new in it."""
 
@@ -127,7 +147,8 @@ def test_real_servers_tell_what_is_new_and_nothing_else(
 ) -> None:
     if name == "clangd" and not shutil.which("clangd") and "CI" not in os.environ:
         pytest.skip("clangd is not installed")
-    if name == "typescript" and not (MODULES / program).exists() and "CI" not in os.environ:
+    is_of_npm = name in ("typescript", "biome", "oxlint")
+    if is_of_npm and not (MODULES / ".bin" / program).exists() and "CI" not in os.environ:
         pytest.skip("the npm tools are not installed")
     (tmp_path / mark).write_text(config, encoding="utf-8")
     (tmp_path / path).write_text(after, encoding="utf-8")

@@ -17,7 +17,8 @@ import msgspec
 from mainspring.approvals.trust import TrustSubject
 from mainspring.checks import ChangedFile, Checker, NotChecked, new_findings
 from mainspring.checks.changed_lines import line_checks
-from mainspring.checks.linters import LIMIT_S, find_linters, linter_rows
+from mainspring.checks.linter_facts import linter_rows
+from mainspring.checks.linters import LIMIT_S, find_linters
 from mainspring.checks.servers import SessionLanguageServers
 from mainspring.checks.settings import ChecksSettings
 from mainspring.checks.syntax import Complexity, Syntax
@@ -220,9 +221,9 @@ class AfterChange:
         """The linters and language servers that may run, and why others do not."""
         policy, sandbox = runtime.workbench.files.policy, runtime.sandbox
         servers, missing = await self._servers.usable(policy, sandbox)
-        found, absent = await asyncio.to_thread(
-            find_linters, policy, self._environment, sandbox, self._linters
-        )
+        names = {server.name for server in servers}
+        rows = [facts for facts in self._linters if facts.served_by not in names]
+        found, absent = await asyncio.to_thread(find_linters, policy, self._environment, sandbox, rows)
         allowed: list[Checker] = [*servers]
         for linter in found:
             if linter.subject is None or self._is_trusted(linter.subject):

@@ -13,9 +13,10 @@ from mainspring.checks.settings import ChecksSettings, LanguageServerSettings
 
 
 class ServerFacts(NamedTuple):
-    """`languages` are what the protocol calls files by the end of their names. `waits_until_ready` says that
-    it answers before it knows the project, and tells when it does; `asks_tsserver` that diagnostics are had
-    by a command of its own; `is_linter` that it knows of no symbols."""
+    """`languages` are what the protocol calls files by the end of their names. `waits_for` is the message
+    by which a server tells that it knows the project, where it answers wrongly or not at all before;
+    `asks_tsserver` says that diagnostics are had by a command of its own; `is_linter` that it knows of no
+    symbols."""
 
     name: str
     program: str
@@ -25,7 +26,7 @@ class ServerFacts(NamedTuple):
     options: Mapping[str, Any] = {}
     runs: tuple[str, ...] = ()
     is_settings_code: bool = False
-    waits_until_ready: bool = False
+    waits_for: str = ""
     asks_tsserver: bool = False
     is_linter: bool = False
 
@@ -46,6 +47,9 @@ _C = {
     **dict.fromkeys((".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx"), "cpp"),
 }
 RUFF = "ruff"
+_WATCHES = "client/registerCapability"
+SERVER_STATUS = "experimental/serverStatus"
+"""Says also whether the project was read."""
 SERVERS = (
     ServerFacts(RUFF, "ruff", _PYTHON, ("ruff.toml", ".ruff.toml", "tool.ruff"), ("server",), is_linter=True),
     ServerFacts("ty", "ty", _PYTHON, ("ty.toml", "tool.ty"), ("server",)),
@@ -74,6 +78,25 @@ SERVERS = (
         runs=("node_modules/typescript/lib/tsserver.js",),
         asks_tsserver=True,
     ),
+    ServerFacts(
+        "biome",
+        "biome",
+        {**_SCRIPTS, ".json": "json", ".css": "css"},
+        ("biome.json", "biome.jsonc"),
+        ("lsp-proxy",),
+        waits_for=_WATCHES,
+        is_linter=True,
+    ),
+    ServerFacts(
+        "oxlint",
+        "oxlint",
+        _SCRIPTS,
+        (".oxlintrc.json", ".oxlintrc.jsonc"),
+        ("--lsp",),
+        is_settings_code=True,  # plugins
+        waits_for=_WATCHES,
+        is_linter=True,
+    ),
     ServerFacts("gopls", "gopls", {".go": "go"}, ("go.mod", "go.work")),
     ServerFacts(
         "rust-analyzer",
@@ -81,7 +104,7 @@ SERVERS = (
         {".rs": "rust"},
         ("Cargo.toml",),
         is_settings_code=True,  # build scripts and macros of the project
-        waits_until_ready=True,
+        waits_for=SERVER_STATUS,
     ),
     ServerFacts(
         "clangd",

@@ -26,7 +26,7 @@ from mainspring.checks.diagnostics import (
 )
 from mainspring.checks.lsp import LspConnection, LspRefused
 from mainspring.checks.programs import folders_of, last_line
-from mainspring.checks.server_facts import ServerFacts
+from mainspring.checks.server_facts import SERVER_STATUS, ServerFacts
 from mainspring.disk.untrusted import read_start
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command, Sandbox
@@ -120,7 +120,7 @@ class LanguageServerProcess:
         offered: dict[str, Any] = msgspec.convert(answer, dict[str, Any]).get("capabilities") or {}
         if offered.get("diagnosticProvider"):
             self._is_pulling.set()
-        if not self._facts.waits_until_ready:
+        if not self._facts.waits_for:
             self._is_ready.set()
         self._connection.tell("initialized", {})
 
@@ -263,6 +263,8 @@ class LanguageServerProcess:
             case "workspace/configuration":
                 return [None] * len(msgspec.convert(params, WantedSettings).items)
             case "client/registerCapability":
+                if method == self._facts.waits_for:
+                    self._is_ready.set()
                 if "textDocument/diagnostic" in str(params):
                     self._is_pulling.set()
                 return None
@@ -278,7 +280,7 @@ class LanguageServerProcess:
                 raise KeyError(method)
 
     def _told(self, method: str, params: Any) -> None:
-        if method == "experimental/serverStatus" and msgspec.convert(params, ServerReadiness).quiescent:
+        if method == SERVER_STATUS and msgspec.convert(params, ServerReadiness).quiescent:
             self._is_ready.set()
         if method == "textDocument/publishDiagnostics" and self._awaited:
             path, version, pushed = self._awaited

@@ -13,7 +13,7 @@ from mainspring.app.agents_beside import agent_folders
 from mainspring.app.hook_files import list_hook_files
 from mainspring.app.plugins import plugin_commands, plugin_folders
 from mainspring.approvals.trust import Trusted, TrustFile, TrustState, TrustSubject, changes
-from mainspring.checks.linters import linter_rows
+from mainspring.checks.linter_facts import linter_rows
 from mainspring.checks.programs import subjects
 from mainspring.checks.server_facts import server_rows
 from mainspring.errors import UsageError
