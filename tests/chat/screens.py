@@ -47,7 +47,7 @@ def _asked(tmux: Tmux) -> None:
     reply = {"text": "The divisor is wrong. I change it and run the test.", "calls": [_EDIT, _RUN]}
     tmux.open("chat", "--mode", "ask", "--model", tmux.machine.serve({"calls": [_READ]}, reply))
     tmux.type("make the failing test pass", "Enter")
-    tmux.until("m message")
+    tmux.until("capitals answer all")
 
 
 def _working(tmux: Tmux) -> None:

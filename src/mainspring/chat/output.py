@@ -24,8 +24,14 @@ class FrameOutput(Vt100_Output):
 
     def __init__(self, stdout: TextIO, *, term: str, colours: ColorDepth | None) -> None:
         self._descriptor = stdout.fileno()
+        self._size = self.look_at_size()
         super().__init__(
-            stdout, self._size, term=term, default_color_depth=colours, enable_bell=False, enable_cpr=False
+            stdout,
+            lambda: self._size,
+            term=term,
+            default_color_depth=colours,
+            enable_bell=False,
+            enable_cpr=False,
         )
         self._is_held = False
         self._is_lost = False
@@ -87,9 +93,9 @@ class FrameOutput(Vt100_Output):
         else:
             super().erase_down()
 
-    def resized(self, up: int) -> None:
-        """After the terminal wrapped our lines anew, they begin so many lines further up."""
-        self.drawn_rows = 0
+    def resized(self, up: int, *, rows: int) -> None:
+        """After the terminal wrapped our lines anew, they begin so many lines further up, and are so many."""
+        self.drawn_rows = rows
         if up > 0:
             self.cursor_up(up)
 
@@ -109,9 +115,14 @@ class FrameOutput(Vt100_Output):
             except OSError:
                 self._is_lost = True
 
-    def _size(self) -> Size:
+    def look_at_size(self) -> Size:
+        """The size that the terminal has now; `get_size` is the one that it is drawn with."""
         try:
             rows, columns = _get_size(self._descriptor)
         except OSError:
             rows, columns = 0, 0
         return Size(rows=rows or 24, columns=columns or 80)
+
+    def take_size(self, size: Size) -> None:
+        """From here on it is drawn with this size."""
+        self._size = size

@@ -25,7 +25,6 @@ from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
-from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.widgets import SearchToolbar
 
@@ -34,6 +33,7 @@ from mainspring.chat.line import Chips
 from mainspring.chat.output import FrameOutput
 from mainspring.chat.palette import Palette
 from mainspring.chat.picker import Picker
+from mainspring.chat.resize import ResizingApplication
 from mainspring.chat.surface import Choice, Controls
 from mainspring.chat.terminal_input import ASK_BACKGROUND, ASK_KEYBOARD, terminal_input
 
@@ -44,34 +44,6 @@ _ESCAPE_S = 0.05
 _SEQUENCE_S = 0.2
 _SILENT = ("linux",)
 """Terminals that answer no questions."""
-
-
-class _ResizingApplication(Application[None]):
-    """Knows that terminals wrap what is on them anew when they become narrower."""
-
-    @property
-    def is_resized(self) -> bool:
-        """Whether the terminal has another size than when it was last drawn on."""
-        last = self.renderer._last_size
-        return last is not None and last != self.output.get_size()
-
-    def _on_resize(self) -> None:
-        drawn, output = self.renderer.last_rendered_screen, self.output
-        if drawn is not None and isinstance(output, FrameOutput):
-            columns = output.get_size().columns
-            cursor = self.renderer._cursor_pos
-            above = [_used(drawn, row) for row in range(cursor.y)]
-            with output.frame():
-                output.resized(sum((width - 1) // columns for width in above if width) + cursor.x // columns)
-                super()._on_resize()
-        else:
-            super()._on_resize()
-
-
-def _used(drawn: Screen, row: int) -> int:
-    """How many cells of a drawn line are written."""
-    cells = drawn.data_buffer[row]
-    return max((at + cell.width for at, cell in cells.items() if cell.char.strip()), default=0)
 
 
 class TerminalScreen:
@@ -116,10 +88,6 @@ class TerminalScreen:
     def columns(self) -> int:
         return self._output.get_size().columns
 
-    @property
-    def app(self) -> Application[None]:
-        return self._app
-
     def write(self, text: str) -> None:
         self._pending.append(text)
         self.refresh()
@@ -163,6 +131,7 @@ class TerminalScreen:
         if not shutil.which(argv[0]):
             self.write(text)
             return
+        self._app.settle()
         async with in_terminal():
             process = await asyncio.create_subprocess_exec(*argv, stdin=asyncio.subprocess.PIPE)
             await process.communicate(text.encode())
@@ -203,6 +172,7 @@ class TerminalScreen:
 
     def suspend(self) -> None:
         """Ctrl-Z: to the background until `fg`."""
+        self._app.settle()
         self._app.suspend_to_background()
 
     def _draw_again(self) -> None:
@@ -215,11 +185,9 @@ class TerminalScreen:
     def _draw(self) -> None:
         self._timer = None
         self._draw_again()
-        if self._app._running_in_terminal or not self._app.is_running:
+        if self._app._running_in_terminal or not self._app.is_running or not self._app.may_draw():
             return
         self._drawn_s = time.monotonic()
-        if self._app.is_resized:
-            self._app._on_resize()
         self._look(self._app)
         rows = len(self._live_lines) + self.buffer.document.line_count + self._menu_count()
         with self._output.frame():
@@ -246,7 +214,7 @@ class TerminalScreen:
             self._output.write_raw(text.replace("\n", "\r\n") + "\r\n")
         self._pending.clear()
 
-    def _application(self, *, is_vi: bool) -> _ResizingApplication:
+    def _application(self, *, is_vi: bool) -> ResizingApplication:
         live = Window(
             FormattedTextControl(self._live_text),
             height=lambda: Dimension.exact(len(self._live_lines)),
@@ -269,12 +237,12 @@ class TerminalScreen:
             Window(FormattedTextControl(self._menu_text), height=self._menu_height, wrap_lines=False),
             Condition(lambda: self._menu_count() > 0),
         )
-        app = _ResizingApplication(
+        app = ResizingApplication(
+            self._output,
             layout=Layout(HSplit([live, space, line, search, menu, bar])),
             key_bindings=key_bindings(self, self._controls),
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             input=terminal_input(self._controls.recolour, self._output.use_keyboard),
-            output=self._output,
             full_screen=False,
             erase_when_done=True,
             mouse_support=False,
