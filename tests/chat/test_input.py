@@ -262,14 +262,19 @@ def test_a_long_paste_is_a_chip_and_the_model_gets_all_of_it(tmux: Tmux) -> None
     assert b"line 4999" in tmux.machine.seen[-1].body
 
 
-def test_images_come_by_path_and_from_the_clipboard(tmux: Tmux) -> None:
+def set_clipboard(tmux: Tmux, script: str) -> None:
+    """A stand-in for the program that reads the clipboard."""
     programs = tmux.machine.home.parent / "bin"
     programs.mkdir()
-    (tmux.machine.workspace / "pic.png").write_bytes(PNG)
     paste = programs / "wl-paste"
-    paste.write_text(f"#!/bin/sh\ncat '{tmux.machine.workspace}/pic.png'\n")
+    paste.write_text(f"#!/bin/sh\n{script}\n")
     paste.chmod(paste.stat().st_mode | stat.S_IXUSR)
     tmux.type(f"export PATH='{programs}':$PATH", "Enter")
+
+
+def test_images_come_by_path_and_from_the_clipboard(tmux: Tmux) -> None:
+    (tmux.machine.workspace / "pic.png").write_bytes(PNG)
+    set_clipboard(tmux, f"cat '{tmux.machine.workspace}/pic.png'")
     tmux.open("chat", "--model", tmux.machine.serve({"text": "A pixel."}), *FREE)
     tmux.type("compare pic.png with ")
     tmux.keys("C-v")
@@ -279,6 +284,40 @@ def test_images_come_by_path_and_from_the_clipboard(tmux: Tmux) -> None:
     assert "attached pic.png (image/png" in seen
     assert "attached image-1.png (image/png" in seen
     assert tmux.machine.seen[-1].body.count(b"data:image/png;base64") == 2
+
+
+def test_a_clipboard_without_an_image_is_told_and_holds_nothing_up(tmux: Tmux) -> None:
+    set_clipboard(tmux, f"until test -e '{tmux.machine.workspace}/go'; do sleep 0.05; done; exit 1")
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "A pixel."}), *FREE)
+    tmux.keys("C-v")
+    tmux.type("typed meanwhile")
+    tmux.until("› typed meanwhile")
+    (tmux.machine.workspace / "go").touch()
+    tmux.until("! There is no image in the clipboard.")
+
+
+def test_an_image_that_is_queued_outlives_a_chat_that_is_killed(tmux: Tmux) -> None:
+    (tmux.machine.home.parent / "pic.png").write_bytes(PNG)
+    set_clipboard(tmux, f"cat '{tmux.machine.home.parent}/pic.png'")
+    model = tmux.machine.serve(WAITS, {"text": "Done."}, {"text": "A pixel."})
+    tmux.open("chat", "--model", model, *FREE)
+    tmux.type("wait", "Enter")
+    tmux.until("shell until test")
+    tmux.type("what is ")
+    tmux.keys("C-v")
+    tmux.until("what is [image 1]")
+    tmux.keys("M-Enter")
+    tmux.until("1 queued")
+    session = tmux.machine.only_session()["id"]
+    os.kill(chat_process(session), signal.SIGKILL)
+    tmux.until("Killed")
+    tmux.type("reset", "Enter")
+    (tmux.machine.workspace / "go").touch()
+    tmux.open("chat", "--resume", session)
+    tmux.type("/continue", "Enter")
+    seen = tmux.until("A pixel.")
+    assert "attached image-1.png (image/png" in seen
+    assert b"data:image/png;base64," + base64.b64encode(PNG) in tmux.machine.seen[-1].body
 
 
 def test_the_editor_gives_its_text_back(tmux: Tmux) -> None:
@@ -308,4 +347,7 @@ def test_chips_stand_for_what_they_hold() -> None:
     chip = chips.paste("x\n" * 100)
     assert chips.whole(f"see {chip}!") == "see " + "x\n" * 100 + "!"
     assert chips.whole("see [paste 9: 2 lines]") == "see [paste 9: 2 lines]"
-    assert chips.images_in(chips.image(PNG)) == [("image-2.png", PNG)]
+    assert chips.images_in(chips.image(PNG)) == [("[image 2]", PNG)]
+    line = chips.take_over("[image 2] and [image 1]", [("[image 2]", PNG), ("[image 1]", b"other")])
+    assert line == "[image 2] and [image 3]"
+    assert chips.images_in(line) == [("[image 2]", PNG), ("[image 3]", b"other")]

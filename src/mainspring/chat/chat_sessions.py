@@ -135,7 +135,7 @@ class ChatSessions:
     async def _attend(self, session: Session, options: ChatOptions) -> None:
         """Serves one session until another one is wanted."""
         chat = self._chat
-        waiting = ChatWaiting(chat.config, session)
+        waiting = ChatWaiting(chat.config, session, chat.chips)
         chat.attend(session, lambda: session_status(session), session.stop_soon, waiting)
         chat.show_head(session.state.workspace, session_status(session))
         await self._show_past(session, options)

@@ -12,7 +12,7 @@ from pathlib import Path
 from mainspring.app.operations.attachments import Attached, attached, attachment, keep
 from mainspring.app.operations.mcp_offers import with_resources
 from mainspring.chat.desk import Desk, SlashCommand
-from mainspring.chat.line import FILE_SUFFIXES, Chips
+from mainspring.chat.line import FILE_SUFFIXES, Chips, image_name
 from mainspring.chat.look_commands import LOOK_COMMANDS, remember_line
 from mainspring.chat.palette import LEGEND
 from mainspring.chat.session_commands import SESSION_COMMANDS
@@ -50,7 +50,8 @@ async def run_line(desk: Desk, line: str, chips: Chips) -> None:
     elif line.startswith("/") and not _is_path(line):
         await _run_command(desk, line)
     else:
-        files = [*_named(line), *(attachment(name, data) for name, data in chips.images_in(line))]
+        images = [attachment(image_name(chip), data) for chip, data in chips.images_in(line)]
+        files = [*_named(line), *images]
         text = await with_resources(desk.config, desk.session.state.workspace, chips.whole(line))
         await (desk.own.say(text, await keep(desk.own, files)) if files else desk.say(text))
 

@@ -12,6 +12,7 @@ from prompt_toolkit.keys import Keys
 
 from mainspring.chat.line import clipboard_image
 from mainspring.chat.surface import Controls
+from mainspring.errors import UsageError
 
 if TYPE_CHECKING:
     from mainspring.chat.screen import TerminalScreen
@@ -35,7 +36,7 @@ class _Presses:
 def key_bindings(screen: TerminalScreen, controls: Controls) -> KeyBindings:
     keys = KeyBindings()
     _add_input(keys, screen, controls)
-    _add_insertion(keys, screen)
+    _add_insertion(keys, screen, controls)
     _add_answers(keys, screen, controls)
     _add_control(keys, screen, controls)
     _add_picking(keys, screen)
@@ -73,19 +74,25 @@ def _add_input(keys: KeyBindings, screen: TerminalScreen, controls: Controls) ->
             event.current_buffer.history_backward()
 
 
-def _add_insertion(keys: KeyBindings, screen: TerminalScreen) -> None:
+def _add_insertion(keys: KeyBindings, screen: TerminalScreen, controls: Controls) -> None:
     @keys.add(Keys.BracketedPaste)
     def _paste(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text(screen.chips.paste(event.data))
 
     @keys.add("c-v")
     def _image(event: KeyPressEvent) -> None:
-        if image := clipboard_image():
-            event.current_buffer.insert_text(screen.chips.image(image) + " ")
+        event.app.create_background_task(_insert_image(screen, controls))
 
     @keys.add("c-x", "c-e")
     def _edit(event: KeyPressEvent) -> None:
         event.current_buffer.open_in_editor()
+
+
+async def _insert_image(screen: TerminalScreen, controls: Controls) -> None:
+    try:
+        screen.buffer.insert_text(screen.chips.image(await clipboard_image()) + " ")
+    except UsageError as error:
+        controls.say_error(error)
 
 
 def _add_picking(keys: KeyBindings, screen: TerminalScreen) -> None:

@@ -6,12 +6,13 @@ import asyncio
 import re
 import shutil
 import subprocess
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, ThreadedCompleter
 from prompt_toolkit.history import History
 
+from mainspring.errors import UsageError
 from mainspring.events.counts import plural
 
 _CHIP_LINES = 8
@@ -79,9 +80,20 @@ class Chips:
         return _CHIP.sub(lambda found: self._texts.get(int(found[1]), found[0]), line)
 
     def images_in(self, line: str) -> list[tuple[str, bytes]]:
-        """The images whose chips stand in a line, each with a name."""
-        numbers = [int(found[1]) for found in _CHIP.finditer(line)]
-        return [(f"image-{each}.png", self._images[each]) for each in numbers if each in self._images]
+        """The images whose chips stand in a line, each with its chip."""
+        found = {int(each[1]): each[0] for each in _CHIP.finditer(line)}
+        return [(chip, self._images[number]) for number, chip in found.items() if number in self._images]
+
+    def take_over(self, line: str, images: Sequence[tuple[str, bytes]]) -> str:
+        """A line of a chat before this one, with chips of this one in the place of its images' chips."""
+        here = dict(self.images_in(line))
+        new = {chip: chip if here.get(chip) == data else self.image(data) for chip, data in images}
+        return _CHIP.sub(lambda found: new.get(found[0], found[0]), line)
+
+
+def image_name(chip: str) -> str:
+    """The name of a file for the image of a chip."""
+    return f"{chip.strip('[]').replace(' ', '-')}.png"
 
 
 def is_more_than_words(line: str) -> bool:
@@ -101,14 +113,24 @@ def make_buffer(completer: Completer, history: History) -> Buffer:
     )
 
 
-def clipboard_image() -> bytes:
-    """The image in the clipboard, by the first program that gives one; empty when none does."""
-    for argv in _CLIPBOARDS:
-        if shutil.which(argv[0]):
-            ran = subprocess.run(argv, capture_output=True, timeout=_TIMEOUT_S, check=False)
-            if ran.returncode == 0 and ran.stdout:
-                return ran.stdout
-    return b""
+async def clipboard_image() -> bytes:
+    """The image in the clipboard, by the first program that gives one; `UsageError` when none does."""
+    programs = [argv for argv in _CLIPBOARDS if shutil.which(argv[0])]
+    for argv in programs:
+        if data := await asyncio.to_thread(_output_of, argv):
+            return data
+    if programs:
+        raise UsageError("There is no image in the clipboard.", remedy="Or write the path of one.")
+    names = ", ".join(argv[0] for argv in _CLIPBOARDS)
+    raise UsageError("No program can read the clipboard.", remedy=f"Install one of {names}, or write a path.")
+
+
+def _output_of(argv: Sequence[str]) -> bytes:
+    try:
+        ran = subprocess.run(argv, capture_output=True, timeout=_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return b""  # a clipboard whose owner does not answer has nothing for us
+    return ran.stdout if ran.returncode == 0 else b""
 
 
 def copy_with_program(text: str) -> bool:

@@ -138,7 +138,7 @@ class ChatLoop:
         elif self._takes_answer(text):
             self._answer(text)
         elif is_queued and self.is_running and self.waiting:
-            self.waiting.queue.add(text, self.chips)
+            self.waiting.queue.add(text)
             self.surface.refresh()
         else:
             self.entered.put_nowait(text)

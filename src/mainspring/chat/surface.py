@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from mainspring.chat.palette import Palette, Theme
+from mainspring.errors import MainspringError
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -47,6 +48,8 @@ class Controls(Protocol):
         """A key while a question is open: None when it is none of its choices, else what the input line
         begins with from here on, or an empty text when the answer is given."""
         ...
+
+    def say_error(self, error: MainspringError) -> None: ...
 
     def recolour(self, theme: Theme) -> None:
         """Colours for such a terminal from here on."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from mainspring.app.operations.messages import (
     LeftMessage,
     is_queue_due,
@@ -84,14 +86,19 @@ class Steers(_Messages):
 class LineQueue(_Messages):
     """What waits for a turn that is done. The session says messages; the rest is done by the chat."""
 
-    def __init__(self, config: Config, session: Session | WatchedSession, has_come: asyncio.Event) -> None:
+    def __init__(
+        self, config: Config, session: Session | WatchedSession, has_come: asyncio.Event, chips: Chips
+    ) -> None:
         super().__init__(config, session, has_come)
-        self._add(*list_queued(config, session.id))
+        self._chips = chips
+        for each in list_queued(config, session.id):
+            self._add(replace(each, text=chips.take_over(each.text, each.images)))
         self._begun: LeftMessage | None = None
 
-    def add(self, line: str, chips: Chips) -> None:
-        needs_chat = is_more_than_words(line) or bool(chips.images_in(line))
-        self._add(queue_line(self._config, self._session.id, chips.whole(line), needs_chat=needs_chat))
+    def add(self, line: str) -> None:
+        images, whole = tuple(self._chips.images_in(line)), self._chips.whole(line)
+        needs_chat = is_more_than_words(line) or bool(images)
+        self._add(queue_line(self._config, self._session.id, whole, needs_chat=needs_chat, images=images))
 
     @property
     def is_moving(self) -> bool:
@@ -114,10 +121,10 @@ class LineQueue(_Messages):
 class ChatWaiting:
     """Both, for the session that is in a chat."""
 
-    def __init__(self, config: Config, session: Session | WatchedSession) -> None:
+    def __init__(self, config: Config, session: Session | WatchedSession, chips: Chips) -> None:
         self.has_come = asyncio.Event()
         self.steers = Steers(config, session, self.has_come)
-        self.queue = LineQueue(config, session, self.has_come)
+        self.queue = LineQueue(config, session, self.has_come, chips)
 
     def on_said(self, said: UserSaid) -> None:
         self.steers.on_said(said)

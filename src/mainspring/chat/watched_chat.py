@@ -29,7 +29,7 @@ class WatchedChat:
         """Until the process is gone, or the person wants another session; `text` is said first."""
         chat, session = self._chat, self._session
         async with self._tasks as group:
-            waiting = ChatWaiting(chat.config, session)
+            waiting = ChatWaiting(chat.config, session, chat.chips)
             stop = lambda: group.create_task(self._do(session.stop()))  # noqa: E731
             chat.attend(session, lambda: session.status, stop, waiting)
             if text:

@@ -40,6 +40,8 @@ class SayCommand(msgspec.Struct, frozen=True, tag="say"):
     """Queued in a chat, which shows it: it waits for a turn that is done, and lines keep their order."""
     needs_chat: bool = False
     """A line that only a chat can do: a command, or a message with files."""
+    images: tuple[tuple[str, bytes], ...] = ()
+    """What came from a clipboard with it: the words that stand for an image in the text, and the image."""
 
 
 class NoteCommand(msgspec.Struct, frozen=True, tag="note"):

@@ -59,6 +59,8 @@ class LeftMessage(msgspec.Struct, frozen=True):
     text: str
     needs_chat: bool = False
     """Whether it is nothing to say, or has files with it, so that only a chat can do it."""
+    images: tuple[tuple[str, bytes], ...] = ()
+    """Each with the words that stand for it in the text."""
 
     @property
     def id(self) -> str:
@@ -114,12 +116,19 @@ async def leave_steer(config: Config, session: str, text: str) -> LeftMessage | 
     return LeftMessage(left[0], text) if left else None
 
 
-def queue_line(config: Config, session: str, line: str, *, needs_chat: bool) -> LeftMessage:
+def queue_line(
+    config: Config,
+    session: str,
+    line: str,
+    *,
+    needs_chat: bool,
+    images: tuple[tuple[str, bytes], ...] = (),
+) -> LeftMessage:
     """Leaves a line of a chat for when a turn is done: whoever runs the session says it then, or the chat
     that it needs does it. It outlives the chat."""
-    command = SayCommand(line, is_queued=True, is_line=True, needs_chat=needs_chat)
+    command = SayCommand(line, is_queued=True, is_line=True, needs_chat=needs_chat, images=images)
     path = Inbox(sessions_of(config).directory(session)).leave(command, config.origin)
-    return LeftMessage(path, line, needs_chat)
+    return LeftMessage(path, line, needs_chat, images)
 
 
 def is_queue_due(state: State) -> bool:
@@ -141,7 +150,7 @@ def _waiting(config: Config, session: str) -> Iterator[tuple[LeftMessage, SayCom
     for left in Inbox(sessions_of(config).directory(session)).waiting(SayCommand):
         command = left.command
         if isinstance(command, SayCommand) and not left.is_taken:
-            yield LeftMessage(left.path, command.text, command.needs_chat), command
+            yield LeftMessage(left.path, command.text, command.needs_chat, command.images), command
 
 
 async def _leave(config: Config, session: str, command: SayCommand) -> tuple[Path, Owner] | None:
