@@ -48,6 +48,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "diff": Entry("timeline", "Show which files each step changed.", is_common=True),
         "artifacts": Entry("artifacts", "Keep and compare outputs; list what a goal made."),
         "checks": Entry("checks", "List what checks find in the files that a session changed."),
+        "reviews": Entry("reviews", "List reviews, and what became of their findings."),
         "impact": Entry("impact", "Show the API, callers and tests that a change reaches."),
         "compare": Entry("forks", "Show where two sessions differ."),
         "context": Entry("context", "Show what fills a session's context window."),

@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from mainspring import __version__
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import POSITIVE
+from mainspring.events import Severity
+from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 
 if TYPE_CHECKING:
     from mainspring.app.operations.review import ReviewResult
+
+_INCOMPLETE = 3
 
 
 @click.command("review")
@@ -25,23 +30,77 @@ if TYPE_CHECKING:
 )
 @click.option("--model", default="", help="Model that reviews; by default the usual one.")
 @click.option("--max-cost-usd", type=POSITIVE, help="Maximum cost, in US dollars.")
-@click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif"]),
+    default="text",
+    show_default=True,
+    help="How the findings are printed; SARIF is version 2.1.0.",
+)
+@click.option("--json", "is_json", is_flag=True, help="The same as --format json.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["high", "medium", "low", "never"]),
+    default="low",
+    show_default=True,
+    help="The least severity of a finding for the exit code 1.",
+)
 def review_command(
-    target: str, folder: Path, model: str, max_cost_usd: float | None, *, is_json: bool
+    target: str,
+    folder: Path,
+    model: str,
+    max_cost_usd: float | None,
+    form: Literal["text", "json", "sarif"],
+    fail_on: Severity | Literal["never"],
+    *,
+    is_json: bool,
 ) -> None:
     """Review what is not committed here, what changed since commit REF, or a diff in a file. The agent
-    `review` looks at it with a fresh context and only reads."""
+    `review` looks at it with a fresh context and only reads. Each finding is verified before it is told: its
+    file, its line and the code that it quotes must be there.
+
+    The exit code is 0 without findings, 1 with some, 3 when the change was not reviewed as a whole."""
     run = import_module("mainspring.app.operations.review").review
     found: ReviewResult = asyncio.run(
         run(load_config(), folder.resolve(), target, model=model, max_cost_usd=max_cost_usd)
     )
-    if is_json:
+    if is_json or form == "json":
         click.echo(json_line(found))
-        return
-    for each in found.findings:
-        click.echo(plain(f"{each.file}:{each.line}: {each.severity}: {each.title}"))
-        click.echo(plain("\n".join(f"  {line}" for line in (each.why, each.verified) if line)))
-    if found.is_cut:
-        click.echo("The change is too long: only its beginning was reviewed.", err=True)
+    elif form == "sarif":
+        sarif_of = import_module("mainspring.documents.sarif").sarif_of
+        click.echo(
+            json_line(
+                sarif_of(
+                    found.findings,
+                    version=__version__,
+                    unverified=found.unverified,
+                    not_reviewed=found.not_reviewed,
+                )
+            )
+        )
+    else:
+        _print_text(found)
+    if fail_on != "never" and found.at_least(fail_on):
+        raise SystemExit(1)
+    if found.not_reviewed:
+        raise SystemExit(_INCOMPLETE)
+
+
+def _print_text(found: ReviewResult) -> None:
+    finding_lines = import_module("mainspring.documents.review_lines").finding_lines
+    for number, each in enumerate(found.findings, 1):
+        click.echo(plain("\n".join(finding_lines(each, number))))
+    if found.unverified:
+        click.echo(f"Not verified, so perhaps not there ({len(found.unverified)}):")
+        for each in found.unverified:
+            click.echo(plain("\n".join(f"  {line}" for line in finding_lines(each))))
     click.echo(plain(found.summary if found.findings else f"No findings. {found.summary}".strip()))
-    click.echo(plain(f"(session {found.session}, ${found.cost_usd:.4f})"), err=True)
+    if found.confidence is not None:
+        why = f": {'; '.join(found.reasons)}" if found.reasons else ""
+        said = f"The reviewer's own confidence, which is no evidence: {found.confidence} of 100{why}"
+        click.echo(plain(said))
+    for each in found.not_reviewed:
+        click.echo(plain(f"not reviewed: {each}"), err=True)
+    count = plural(len(found.findings), "finding")
+    click.echo(plain(f"({count}, session {found.session}, ${found.cost_usd:.4f})"), err=True)

@@ -15,6 +15,7 @@ from mainspring.documents.agent_lines import AGENT_LINES
 from mainspring.documents.attempt_lines import ATTEMPT_LINES
 from mainspring.documents.call_lines import MAX_ARGUMENTS, call_line
 from mainspring.documents.goal_lines import GOAL_LINES, flags
+from mainspring.documents.review_lines import REVIEW_LINES
 from mainspring.documents.work_lines import WORK_LINES, WORK_SHORTENED
 from mainspring.events import (
     ApprovalAsked,
@@ -377,6 +378,7 @@ LINES: dict[type[Event], Callable[[Any], str]] = {
     **WORK_LINES,
     **ATTEMPT_LINES,
     **AGENT_LINES,
+    **REVIEW_LINES,
 }
 """How each kind of event reads, in full; every kind that is stored has its entry."""
 

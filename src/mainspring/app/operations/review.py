@@ -3,51 +3,51 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
-from mainspring.agents.files import READERS
+from mainspring.agents.files import READERS, Agent
 from mainspring.app import build
 from mainspring.app.models import delegated_model
 from mainspring.app.operations.agents import agent_of, agent_refusal
-from mainspring.disk.untrusted import read_untrusted_text
-from mainspring.errors import UsageError
-from mainspring.events import Limits
+from mainspring.app.operations.changes import change_at, reviewed_files
+from mainspring.checks.review_findings import ReviewAnswer, at_least
+from mainspring.checks.reviewer import take_review
+from mainspring.errors import MainspringError, UsageError
+from mainspring.events import Limits, ReviewFinding, ReviewStarted, Severity
 from mainspring.models import Model
+from mainspring.session.child import ChildSession
+from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
-from mainspring.workspace.git import Git
 
-_MAX_DIFF = 400_000
-_MAX_FILE = 8 << 20
-_MAX_NEW = 200
+AGENT = "review"
 
 
-class ReviewFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something wrong in a change: where, how bad, why, and how that was made sure."""
+class ReviewFailed(MainspringError):
+    """A review that did not come to its end: nothing is known of the change."""
 
-    file: str
-    line: int
-    severity: Literal["high", "medium", "low"]
-    title: str
-    why: str
-    verified: str = ""
-
-
-class ReviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    summary: str
-    findings: tuple[ReviewFinding, ...] = ()
+    exit_code = 3
 
 
 class ReviewResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a review found, in which session, and at what cost."""
+    """What a review found, in which session, and at what cost. `unverified` are findings whose file or code
+    is not there, `not_reviewed` is what nobody looked at. `confidence` is the reviewer's own opinion."""
 
     session: str
+    subject: str
     summary: str
-    findings: tuple[ReviewFinding, ...]
-    cost_usd: float
-    is_cut: bool = False
+    findings: tuple[ReviewFinding, ...] = ()
+    unverified: tuple[ReviewFinding, ...] = ()
+    not_reviewed: tuple[str, ...] = ()
+    confidence: int | None = None
+    reasons: tuple[str, ...] = ()
+    cost_usd: float = 0.0
+
+    def at_least(self, severity: Severity) -> list[ReviewFinding]:
+        """The verified findings that are at least this bad."""
+        return at_least(self.findings, severity)
 
 
 async def review(
@@ -59,62 +59,66 @@ async def review(
     max_cost_usd: float | None = None,
 ) -> ReviewResult:
     """Reviews what is not committed, what changed since a commit, or a diff in a file."""
-    agent = agent_of(config, workspace, "review")
-    if why := agent_refusal(config, agent):
-        raise UsageError(why)
-    diff = await asyncio.to_thread(_diff, config, workspace, target)
-    if not diff.strip():
+    agent = reviewer(config, workspace)
+    change = await asyncio.to_thread(change_at, config, workspace, target)
+    if not change.diff.strip():
         raise UsageError(
             "There is no change to review.", remedy="Name a commit or a file: mainspring review REF"
         )
-    is_cut = len(diff) > _MAX_DIFF
-    told = f"{diff[:_MAX_DIFF]}\n[the rest of the diff is left out]" if is_cut else diff
-    opened = build.open(
+    files = await asyncio.to_thread(lambda: reviewed_files(workspace, change.files))
+    limits = Limits(max_steps=agent.max_turns, max_tokens=agent.max_tokens, max_cost_usd=max_cost_usd)
+    async with open_reviewer(config, workspace, agent, limits, model=model) as session:
+        runtime = runtime_of(session)
+        await runtime.record(ReviewStarted(review=session.id, subject=change.subject, files=files))
+        ended = await take_review(session, change)
+        await runtime.record(ended)
+    if ended.failure:
+        raise ReviewFailed(
+            f"The review did not come to its end: {ended.failure}",
+            remedy=f"See what happened: mainspring show {session.id}",
+        )
+    return ReviewResult(
+        session=session.id,
+        subject=change.subject,
+        summary=ended.summary,
+        findings=ended.findings,
+        unverified=ended.unverified,
+        not_reviewed=ended.not_reviewed,
+        confidence=ended.confidence,
+        reasons=ended.reasons,
+        cost_usd=ended.cost_usd,
+    )
+
+
+def reviewer(config: Config, workspace: Path) -> Agent:
+    """The agent that reviews: ours, or one that a person wrote; `UsageError` when it may not be used."""
+    agent = agent_of(config, workspace, AGENT)
+    if why := agent_refusal(config, agent):
+        raise UsageError(why)
+    return agent
+
+
+def open_reviewer(
+    config: Config,
+    workspace: Path,
+    agent: Agent,
+    limits: Limits,
+    *,
+    model: Model | str = "",
+    session: str = "",
+    parent: Session | ChildSession | None = None,
+) -> AbstractAsyncContextManager[Session]:
+    """The session of a reviewer, new or going on: it reads, and answers in the form of a review."""
+    return build.open(
         workspace,
+        session=session,
         model=model or (agent.model and delegated_model(agent.model, config)),
         effort=agent.effort,
         mode="plan",
-        limits=Limits(max_steps=agent.max_turns, max_tokens=agent.max_tokens, max_cost_usd=max_cost_usd),
-        instructions=agent.text,
+        limits=limits,
+        instructions="" if session else agent.text,
         tools=tuple(each for each in agent.tools if each in READERS),
         output=ReviewAnswer,
+        parent=parent,
         config=config,
     )
-    async with opened as session:
-        reply = await session.ask(f"Review this change:\n\n```diff\n{told}\n```")
-    if not isinstance(reply.output, ReviewAnswer):
-        raise UsageError(
-            f"The review did not come to its end: {reply.detail}",
-            remedy=reply.remedy or f"See what happened: mainspring show {reply.session}",
-        )
-    return ReviewResult(
-        session=reply.session,
-        summary=reply.output.summary,
-        findings=reply.output.findings,
-        cost_usd=reply.cost_usd,
-        is_cut=is_cut,
-    )
-
-
-def _diff(config: Config, workspace: Path, target: str) -> str:
-    file = workspace / target if target else None
-    if file is not None and file.is_file():
-        return read_untrusted_text(file, max_bytes=_MAX_FILE)
-    git = Git(workspace, config.environment)
-    commit = git.text("rev-parse", "--verify", "--quiet", f"{target or 'HEAD'}^{{commit}}", check=False)
-    if not commit:
-        what = (
-            f"{target!r} is neither a commit nor a file" if target else "There is no commit to compare with"
-        )
-        raise UsageError(
-            f"{what}.", remedy="Name a commit, or a file with a diff: mainspring review FILE.diff"
-        )
-    plain = ("--no-color", "--no-ext-diff", "--no-textconv")
-    changed = git.run("diff", *plain, commit, "--", ".").decode("utf-8", "replace")
-    new = git.run("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")
-    names = [name.decode("utf-8", "surrogateescape") for name in new if name][:_MAX_NEW]
-    added = (
-        git.run("diff", *plain, "--no-index", "--", "/dev/null", name, fine=(0, 1)).decode("utf-8", "replace")
-        for name in names
-    )
-    return changed + "".join(added)

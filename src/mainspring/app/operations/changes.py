@@ -1,0 +1,83 @@
+"""The change that a person means: what is not committed in a folder, what changed since a commit, or a diff
+in a file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mainspring.checks.reviewer import ReviewedChange
+from mainspring.disk.untrusted import read_untrusted, read_untrusted_text
+from mainspring.errors import UsageError
+from mainspring.events import ReviewedFile
+from mainspring.settings import Config
+from mainspring.workspace.git import Git
+from mainspring.workspace.parsed_diff import DiffedFile
+
+_MAX_FILE = 8 << 20
+_MAX_NEW = 200
+
+
+def change_at(config: Config, workspace: Path, target: str = "") -> ReviewedChange:
+    """The change against a commit (`HEAD` by default), new files included, or the diff in the file
+    `target`."""
+    file = workspace / target if target else None
+    content = content_in(workspace)
+    if file is not None and file.is_file():
+        text = read_untrusted_text(file, max_bytes=_MAX_FILE)
+        return ReviewedChange(subject=f"the diff in {target}", diff=text, content=content)
+    git = Git(workspace, config.environment)
+    if target.startswith("-"):
+        raise UsageError(f"{target} is no commit.", remedy="Give the name of a commit, a branch or a file.")
+    commit = git.text("rev-parse", "--verify", "--quiet", f"{target or 'HEAD'}^{{commit}}", check=False)
+    if not commit:
+        what = (
+            f"{target!r} is neither a commit nor a file" if target else "There is no commit to compare with"
+        )
+        raise UsageError(
+            f"{what}.", remedy="Name a commit, or a file with a diff: mainspring review FILE.diff"
+        )
+    plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/")
+    changed = git.run("diff", *plain, "--relative", commit, "--", ".").decode("utf-8", "replace")
+    new = git.run("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")
+    names = [name.decode("utf-8", "surrogateescape") for name in new if name]
+    added = (
+        git.run("diff", *plain, "--no-index", "--", "/dev/null", name, fine=(0, 1)).decode("utf-8", "replace")
+        for name in names[:_MAX_NEW]
+    )
+    left = (f"{len(names) - _MAX_NEW} more new files",) if len(names) > _MAX_NEW else ()
+    subject = f"what changed since {target}" if target else "what is not committed"
+    return ReviewedChange(subject=subject, diff=changed + "".join(added), content=content, left_out=left)
+
+
+def content_in(workspace: Path) -> Callable[[str], str | None]:
+    """What gives files of a folder as text, and of no other."""
+
+    def content(path: str) -> str | None:
+        data = _bytes(workspace, path)
+        return None if data is None or b"\0" in data[:8192] else data.decode("utf-8", "replace")
+
+    return content
+
+
+def reviewed_files(workspace: Path, files: Sequence[DiffedFile]) -> tuple[ReviewedFile, ...]:
+    """The files of a change with what they hold now."""
+    return tuple(
+        ReviewedFile(
+            path=each.path,
+            sha256=hashlib.sha256(data).hexdigest() if (data := _bytes(workspace, each.path)) else "",
+        )
+        for each in files
+    )
+
+
+def _bytes(workspace: Path, path: str) -> bytes | None:
+    place = Path(os.path.normpath(workspace / path))
+    if not place.is_relative_to(workspace):
+        return None
+    try:
+        return read_untrusted(place, max_bytes=_MAX_FILE, root=workspace)
+    except (OSError, ValueError):
+        return None  # gone, no file, or too large to be looked at: whoever asks says so
