@@ -1,5 +1,5 @@
 """The terminal: an input line and a bar at the bottom, a few live lines above them, and scrollback that is
-only ever added to. One write per frame, at most ten frames a second.
+only ever added to. One write per frame, at most eight frames a second.
 
 prompt_toolkit draws the part that changes; before finished text is written that part is erased, and drawn
 again below it, all in one frame.
@@ -13,6 +13,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Sequence
+from operator import lt
 from typing import TextIO
 
 from prompt_toolkit.application import Application
@@ -21,8 +22,8 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
-from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output.color_depth import ColorDepth
@@ -31,13 +32,14 @@ from prompt_toolkit.widgets import SearchToolbar
 from mainspring.chat.keys import key_bindings
 from mainspring.chat.line import Chips
 from mainspring.chat.output import FrameOutput
+from mainspring.chat.painted import BareWindow, Painted
 from mainspring.chat.palette import Palette
 from mainspring.chat.picker import Picker
 from mainspring.chat.resize import ResizingApplication
 from mainspring.chat.surface import Choice, Controls
 from mainspring.chat.terminal_input import ASK_BACKGROUND, ASK_KEYBOARD, terminal_input
 
-FRAMES_PER_S = 10
+FRAMES_PER_S = 8
 _TICK_S = 0.25
 _INPUT_LINES = 10
 _ESCAPE_S = 0.05
@@ -75,10 +77,10 @@ class TerminalScreen:
         self._timer: asyncio.TimerHandle | None = None
         self._tick: asyncio.TimerHandle | None = None
         self._drawn_s = 0.0
-        self._rows = 0
+        self._drawn_widths: list[int] = []
         self._is_drawing = False
         self._live_lines: Sequence[str] = ()
-        self._bar_line = ""
+        self._live, self._bar = Painted(), Painted()
         self._pager = pager
         self._picker: Picker | None = None
         self._picked: asyncio.Future[str | None] | None = None
@@ -189,13 +191,13 @@ class TerminalScreen:
             return
         self._drawn_s = time.monotonic()
         self._look(self._app)
-        rows = len(self._live_lines) + self.buffer.document.line_count + self._menu_count()
+        widths = self._widths()
         with self._output.frame():
-            if self._pending or rows < self._rows or self._output.has_leftovers:
+            if self._pending or self._output.has_leftovers or _is_shorter(widths, self._drawn_widths):
                 self._app.renderer.erase(leave_alternate_screen=False)
                 self._output.drawn_rows = 1
                 self._write_pending()
-            self._rows = rows
+            self._drawn_widths = widths
             self._is_drawing = True
             self._app._redraw()
             if self._output.has_leftovers:
@@ -215,31 +217,30 @@ class TerminalScreen:
         self._pending.clear()
 
     def _application(self, *, is_vi: bool) -> ResizingApplication:
-        live = Window(
-            FormattedTextControl(self._live_text),
-            height=lambda: Dimension.exact(len(self._live_lines)),
+        live = BareWindow(
+            FormattedTextControl(lambda: self._live.parts),
+            height=lambda: Dimension.exact(len(self._live_lines) + 1),
             wrap_lines=False,
         )
         search = SearchToolbar()
         control = BufferControl(self.buffer, search_buffer_control=search.control)
         self.buffer.on_text_changed += self._narrow
         self.buffer.on_completions_changed += self._narrow
-        line = Window(
+        line = BareWindow(
             control,
             height=Dimension(min=1, max=_INPUT_LINES),
             dont_extend_height=True,
             wrap_lines=True,
             get_line_prefix=self._prefix,
         )
-        space = Window(height=1)
-        bar = Window(FormattedTextControl(self._bar_text), height=1, wrap_lines=False)
+        bar = BareWindow(FormattedTextControl(lambda: self._bar.parts), height=1, wrap_lines=False)
         menu = ConditionalContainer(
-            Window(FormattedTextControl(self._menu_text), height=self._menu_height, wrap_lines=False),
+            BareWindow(FormattedTextControl(self._menu_text), height=self._menu_height, wrap_lines=False),
             Condition(lambda: self._menu_count() > 0),
         )
         app = ResizingApplication(
             self._output,
-            layout=Layout(HSplit([live, space, line, search, menu, bar])),
+            layout=Layout(HSplit([live, line, search, menu, bar])),
             key_bindings=key_bindings(self, self._controls),
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             input=terminal_input(self._controls.recolour, self._output.use_keyboard),
@@ -281,13 +282,13 @@ class TerminalScreen:
         columns = self.columns
         picker = self._picker
         self._live_lines = picker.lines(self.palette, columns) if picker else self._controls.live(columns)
-        self._bar_line = self._controls.bar(columns)
+        self._live.set("\n".join((*self._live_lines, "")))
+        self._bar.set(self._controls.bar(columns))
 
-    def _live_text(self) -> ANSI:
-        return ANSI("\n".join(self._live_lines))
-
-    def _bar_text(self) -> ANSI:
-        return ANSI(self._bar_line)
+    def _widths(self) -> list[int]:
+        """Of the lines that can become shorter by themselves; the number of the others, by empty ones."""
+        others = self.buffer.document.line_count + self._menu_count()
+        return [*self._live.widths, *[0] * others, *self._bar.widths]
 
     def _menu_count(self) -> int:
         state = self.buffer.complete_state
@@ -308,3 +309,8 @@ class TerminalScreen:
             lines.append((style, f"  {each.display_text:<24}"))
             lines.append(("", f" {each.display_meta_text}\n"))
         return lines
+
+
+def _is_shorter(widths: Sequence[int], before: Sequence[int]) -> bool:
+    """Whether a line becomes shorter, or lines move to other places: then all are erased first."""
+    return len(widths) != len(before) or any(map(lt, widths, before))
