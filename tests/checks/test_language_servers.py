@@ -65,6 +65,16 @@ REAL = [
         (2, "undeclared_var_use"),
     ),
     (
+        "ruff security",
+        "ruff",
+        "requirements.txt",
+        "",
+        "a.py",
+        "import hashlib, os\nx = hashlib.md5(b'')\n",
+        "import hashlib, os\nx = hashlib.md5(b'')\ny = hashlib.md5(b'1')\n",
+        (3, "S324"),
+    ),
+    (
         "biome",
         "biome",
         "biome.json",

@@ -57,7 +57,9 @@ class SessionChecks:
         usable = [
             facts
             for facts, config, program in rows
-            if program and self._may_run(subject_of("language-server", facts, program, config, place))
+            if program
+            and not facts.is_ours
+            and self._may_run(subject_of("language-server", facts, program, config, place))
         ]
         if not usable:
             return []

@@ -21,7 +21,7 @@ from mainspring.checks.linter_facts import linter_rows
 from mainspring.checks.linters import LIMIT_S, find_linters
 from mainspring.checks.servers import SessionLanguageServers
 from mainspring.checks.settings import ChecksSettings
-from mainspring.checks.syntax import Complexity, Syntax
+from mainspring.checks.syntax import Complexity, Security, Syntax, parsing_checks
 from mainspring.context.history import read_all
 from mainspring.context.mentions import is_source
 from mainspring.documents.findings import line_of
@@ -45,7 +45,7 @@ MAX_FILES = 50
 _SHOWN = 10
 _LAST_WAIT_S = 5.0
 _MAX_ASKED = 2
-_PARSED = (Syntax.name, Complexity.name)
+_PARSED = (Syntax.name, Complexity.name, Security.name)
 _KINDS = ("FilesChanged", "ChangesChecked")
 
 
@@ -197,7 +197,7 @@ class AfterChange:
                 now.add(file.path, by, [])
             return []
         syntax = self._syntax = self._syntax or Syntax(runtime.workbench.files.policy, runtime.sandbox)
-        own = (syntax, Complexity(syntax, self._settings.max_complexity))
+        own = parsing_checks(syntax, self._settings)
         checkers = [checker for checker in (*own, *programs) if checker.takes(file.path)]
         if file.state.kind != "file" or not (checkers or is_source(file.path)):
             return []
@@ -250,8 +250,8 @@ class AfterChange:
         new = [
             (file.path, each)
             for file in checked.files
-            for each in file.findings
-            if _key(each) not in map(_key, self._standing.get(file.path, {}).get(each.by, ()))
+            for each in _once(file.findings)
+            if _key(each) not in self._told(file.path)
         ]
         unchecked = [each for each in checked.not_checked if each not in self._told_unchecked]
         self._remember(checked)
@@ -262,6 +262,10 @@ class AfterChange:
             text = "\n".join(filter(None, (found + await _list(runtime, new), left)))
             events.append(NoteAdded(text=text, source=CHECKS_SOURCE, suspicious=suspicions(text)))
         await runtime.record(*events, is_durable=False)
+
+    def _told(self, path: str) -> set[tuple[str, str]]:
+        """What stands against a file, whichever check says it."""
+        return {_key(each) for found in self._standing.get(path, {}).values() for each in found}
 
     def _remember(self, checked: ChangesChecked) -> None:
         for file in checked.files:
@@ -318,6 +322,11 @@ def _collect(now: _Round, late: _Late) -> None:
         now.not_checked.append(f"{late.file.path} by {late.checker}: {error}")
     else:
         now.add(late.file.path, late.checker, late.task.result())
+
+
+def _once(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
+    """What two checks find alike is told once."""
+    return [*{(each.line, *_key(each)): each for each in reversed(findings)}.values()][::-1]
 
 
 def _order(finding: CheckFinding) -> tuple[bool, int]:

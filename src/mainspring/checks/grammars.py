@@ -1,17 +1,18 @@
 """Reads files by their grammars, as a program of its own: grammars are written in C, and some files crash
 them or keep them busy for minutes. It imports nothing of mainspring, so that it starts quickly.
 
-A request on standard input is a line of JSON (`path`, `size`), then so many bytes; the answer is a line:
-`found` with lines and messages, or `not_checked` with a reason.
+A request on standard input is a line of JSON (`path`, `size`, and `about`: syntax, complexities or matches
+of given queries), then so many bytes; the answer is a line: `found`, or `not_checked` with a reason.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -53,6 +54,32 @@ _DECISIONS = frozenset(
 )
 """Nodes of the grammars at which a function goes one way or another. The words themselves (`if`) are leaves
 in most grammars, and are not looked at."""
+_LITERALS = frozenset(
+    (
+        *("string", "template_string", "concatenated_string", "interpreted_string_literal", "raw_string"),
+        *("raw_string_literal", "word", "number", "integer", "float", "int_literal", "float_literal"),
+        *("true", "false", "none", "null", "nil", "ansi_c_string", "regex"),
+    )
+)
+_HOLES = frozenset(
+    ("interpolation", "template_substitution", "simple_expansion", "expansion", "command_substitution")
+)
+_JOINED = frozenset(("binary_operator", "binary_expression", "concatenation"))
+_WRAPPERS = frozenset(
+    ("parenthesized_expression", "list", "tuple", "array", "argument_list", "as_expression")
+)
+_NAMES = frozenset(("identifier", "variable_name", "field_identifier", "property_identifier"))
+_HARMLESS = re.compile(
+    r"(?i)(?:^|[._])(?:shlex\.)?(?:quote|escape\w*|sanitize\w*|encodeuricomponent|int|float|len|dumps)$"
+)
+_FORMAT = re.compile(r"(?:\.format|\.join|Sprintf?|String\.raw)$")
+_SQL = re.compile(
+    r"""(?ix)^ [^"'`]{0,80} ["'`]{1,3} \s*
+    (?: select\b [^;]* \bfrom\b | insert\s+into\b | update\s+ [^;]* \bset\b | delete\s+from\b | drop\s+table\b
+      | (?:create|alter)\s+(?:table|user|database)\b | with\s+ [^;]* \bas\s*\( )""",
+    re.DOTALL,
+)
+"""What values in trees are: constants, their holes, parts put together, and what is looked through."""
 PYTHON = (".py", ".pyi")
 GRAMMARS = {
     **dict.fromkeys((".sh", ".bash"), Grammar("tree_sitter_bash")),
@@ -89,7 +116,7 @@ def read(path: str, content: bytes) -> Found:
     suffix = PurePosixPath(path).suffix.lower()
     if suffix in (".json", ".toml"):
         return _strictly(content, json.loads if suffix == ".json" else import_module("tomllib").loads)
-    found = [*_broken(_parser(GRAMMARS[suffix]).parse(content).root_node, content)]
+    found = [*_broken(_tree(GRAMMARS[suffix], content).root_node, content)]
     return _indentation(content) if suffix in PYTHON and not found else found
 
 
@@ -98,7 +125,7 @@ def complexities(path: str, content: bytes) -> list[tuple[int, str, int]]:
     if b"\0" in content:
         raise NotRead("it is not text")
     found: list[tuple[int, str, int]] = []
-    waiting = [(_parser(GRAMMARS[PurePosixPath(path).suffix.lower()]).parse(content).root_node, -1)]
+    waiting = [(_tree(GRAMMARS[PurePosixPath(path).suffix.lower()], content).root_node, -1)]
     while waiting:
         node, inside = waiting.pop()
         if node.type in _FUNCTIONS:
@@ -110,6 +137,79 @@ def complexities(path: str, content: bytes) -> list[tuple[int, str, int]]:
             found[inside] = (line, name, count + 1)
         waiting += [(child, inside) for child in node.children if child.child_count or child.is_named]
     return found
+
+
+def matches(path: str, content: bytes, queries: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
+    """The lines where named queries find something. What they capture as `variable` is no constant there, as
+    `composed` is put together of parts, as `sql` is so, and SQL."""
+    if b"\0" in content:
+        raise NotRead("it is not text")
+    grammar = GRAMMARS[PurePosixPath(path).suffix.lower()]
+    root = _tree(grammar, content).root_node
+    cursor, names = _cursor(grammar, tuple((name, query) for name, query in queries))
+    told: list[tuple[int, dict[str, list[Any]]]] = cursor.matches(root)
+    meant = [(names[number], captures) for number, captures in told if _is_meant(captures, content)]
+    return sorted({(_line(captures["found"][0], content), name) for name, captures in meant})[:MAX_FOUND]
+
+
+def _is_meant(captures: dict[str, list[Any]], content: bytes) -> bool:
+    for kind, is_so in (("variable", _varies), ("composed", _is_composed), ("sql", _is_sql)):
+        if not all(is_so(node, content) for node in captures.get(kind, ())):
+            return False
+    return True
+
+
+def _varies(node: Any, content: bytes) -> bool:
+    """Whether a value is not known from the text alone. Names in capitals are constants by convention; what
+    a function for quoting gives is as good as one."""
+    if node.type in _HOLES:
+        return any(_varies(child, content) for child in node.named_children)
+    if node.type in _LITERALS:
+        return any(_varies(child, content) for child in node.named_children if child.type in _HOLES)
+    if node.type in _WRAPPERS or node.type in _JOINED:
+        return any(_varies(child, content) for child in node.named_children)
+    if node.type in _NAMES:
+        return not _text(node, content).isupper()
+    if name := _function(node, content):
+        is_known = bool(_FORMAT.search(name)) and not _varies_in(node, content)
+        return not (is_known or _HARMLESS.search(name))
+    return True
+
+
+def _varies_in(call: Any, content: bytes) -> bool:
+    arguments = call.child_by_field_name("arguments")
+    return arguments is None or any(_varies(child, content) for child in arguments.named_children)
+
+
+def _is_composed(node: Any, content: bytes) -> bool:
+    is_formatted = bool(_FORMAT.search(_function(node, content)))
+    return (node.type in _LITERALS or node.type in _JOINED or is_formatted) and _varies(node, content)
+
+
+def _is_sql(node: Any, content: bytes) -> bool:
+    """Whether the text of a value that is put together begins as SQL does. One that is part of a larger one
+    is told with that; a tagged template is the business of its tag."""
+    above = node.parent.type if node.parent else ""
+    is_tagged = above == "call_expression" and node.type == "template_string"
+    if above in _JOINED or is_tagged:
+        return False
+    return bool(_SQL.search(_text(node, content))) and _is_composed(node, content)
+
+
+def _function(node: Any, content: bytes) -> str:
+    """What a call calls; nothing where it is none."""
+    function = node.child_by_field_name("function") if node.type in ("call", "call_expression") else None
+    return _text(function, content) if function else ""
+
+
+@cache
+def _cursor(grammar: Grammar, queries: tuple[tuple[str, str], ...]) -> tuple[Any, list[str]]:
+    """One walk for all queries; with the name for each of their patterns."""
+    sitter, module = import_module("tree_sitter"), import_module(grammar.module)
+    language = sitter.Language(getattr(module, grammar.function)())
+    counts = [(name, sitter.Query(language, query).pattern_count) for name, query in queries]
+    whole = sitter.Query(language, "\n".join(query for _, query in queries))
+    return sitter.QueryCursor(whole), [name for name, count in counts for _ in range(count)]
 
 
 def _is_logical(node: Any) -> bool:
@@ -147,6 +247,12 @@ def _indentation(content: bytes) -> Found:
     return []
 
 
+@lru_cache(maxsize=2)
+def _tree(grammar: Grammar, content: bytes) -> Any:
+    """A content is asked about in several ways, and read once."""
+    return _parser(grammar).parse(content)
+
+
 @cache
 def _parser(grammar: Grammar) -> Any:
     try:
@@ -182,13 +288,16 @@ def _line(node: Any, content: bytes) -> int:
     return content.count(b"\n", 0, node.start_byte) + 1
 
 
+def _text(node: Any, content: bytes) -> str:
+    return content[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
 def _shown(node: Any, content: bytes) -> str:
-    text = content[node.start_byte : node.end_byte].decode("utf-8", "replace").strip()
-    first = text.split("\n", 1)[0]
+    first = _text(node, content).strip().split("\n", 1)[0]
     return first if len(first) <= _MAX_SHOWN else f"{first[:_MAX_SHOWN]}…"
 
 
-_LOOKS: dict[str, Callable[[str, bytes], Any]] = {"syntax": read, "complexities": complexities}
+_LOOKS: dict[str, Callable[..., Any]] = {"syntax": read, "complexities": complexities, "matches": matches}
 
 
 def main() -> None:
@@ -197,8 +306,9 @@ def main() -> None:
     while line := given.readline():
         request = json.loads(line)
         try:
-            look = _LOOKS["complexities" if request.get("is_about_complexity") else "syntax"]
-            answer: dict[str, Any] = {"found": look(request["path"], given.read(request["size"]))}
+            content, more = given.read(request["size"]), request.get("given", ())
+            found = _LOOKS[request.get("about", "syntax")](request["path"], content, *more)
+            answer: dict[str, Any] = {"found": found}
         except NotRead as error:
             answer = {"not_checked": str(error)}
         out.write(json.dumps(answer).encode() + b"\n")

@@ -16,7 +16,7 @@ class ServerFacts(NamedTuple):
     """`languages` are what the protocol calls files by the end of their names. `waits_for` is the message
     by which a server tells that it knows the project, where it answers wrongly or not at all before;
     `asks_tsserver` says that diagnostics are had by a command of its own; `is_linter` that it knows of no
-    symbols."""
+    symbols; `is_ours` that the project did not ask for it, so that nobody misses it."""
 
     name: str
     program: str
@@ -29,6 +29,7 @@ class ServerFacts(NamedTuple):
     waits_for: str = ""
     asks_tsserver: bool = False
     is_linter: bool = False
+    is_ours: bool = False
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -47,11 +48,28 @@ _C = {
     **dict.fromkeys((".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx"), "cpp"),
 }
 RUFF = "ruff"
+RUFF_SECURITY = "ruff security"
+_DANGERS = (
+    *("S103", "S201", "S202", "S302", "S304", "S305", "S306", "S312", "S313", "S314", "S315", "S316", "S317"),
+    *("S318", "S319", "S321", "S324", "S502", "S503", "S504", "S505", "S507", "S508", "S509", "S601", "S609"),
+    *("S610", "S611", "S612", "S701", "S702", "S704"),
+)
+"""What our own rules have not, without those that are right more seldom than wrong."""
 _WATCHES = "client/registerCapability"
 SERVER_STATUS = "experimental/serverStatus"
 """Says also whether the project was read."""
 SERVERS = (
     ServerFacts(RUFF, "ruff", _PYTHON, ("ruff.toml", ".ruff.toml", "tool.ruff"), ("server",), is_linter=True),
+    ServerFacts(
+        RUFF_SECURITY,
+        "ruff",
+        _PYTHON,
+        ("pyproject.toml", "ruff.toml", ".ruff.toml", "setup.py", "setup.cfg", "requirements.txt"),
+        ("server",),
+        {"settings": {"configurationPreference": "editorOnly", "lint": {"select": _DANGERS}}},
+        is_linter=True,
+        is_ours=True,
+    ),
     ServerFacts("ty", "ty", _PYTHON, ("ty.toml", "tool.ty"), ("server",)),
     ServerFacts(
         "basedpyright",
@@ -120,6 +138,8 @@ def server_rows(settings: ChecksSettings) -> list[ServerFacts]:
     if settings.language_servers == "off":
         return []
     known = {facts.name: facts for facts in SERVERS}
+    if settings.security == "off":
+        del known[RUFF_SECURITY]
     known |= {name: _changed(known.get(name), name, said) for name, said in settings.servers.items()}
     off = {name for name, said in settings.servers.items() if not said.enabled}
     return [facts for name, facts in known.items() if name not in off]

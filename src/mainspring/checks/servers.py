@@ -38,18 +38,15 @@ class SessionLanguageServers:
         place = confinement.workspace
         rows = await asyncio.to_thread(lambda: [*configured(self.rows, place, self._environment)])
         for facts, config, program in rows:
-            if program is None:
-                missing[facts.name] = f"{facts.program} is not installed"
-                continue
-            subject = subject_of("language-server", facts, program, config, place)
-            if subject and not self._is_trusted(subject):
-                missing[facts.name] = f"not approved; a person can: mainspring trust add {facts.name!r}"
-                continue
-            key = (facts.name, str(program), subject.sha256 if subject else "", str(place))
-            server = self._servers.get(key)
-            if server is None:
-                server = self._servers[key] = LanguageServer(facts, program, confinement, sandbox)
-            found.append(server)
+            subject = subject_of("language-server", facts, program, config, place) if program else None
+            if program and (subject is None or self._is_trusted(subject)):
+                key = (facts.name, str(program), subject.sha256 if subject else "", str(place))
+                if key not in self._servers:
+                    self._servers[key] = LanguageServer(facts, program, confinement, sandbox)
+                found.append(self._servers[key])
+            elif not facts.is_ours:
+                approve = f"not approved; a person can: mainspring trust add {facts.name!r}"
+                missing[facts.name] = approve if program else f"{facts.program} is not installed"
         return found, missing
 
     def changed(self, kinds: Mapping[str, int]) -> None:

@@ -37,6 +37,10 @@ class ChecksSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Also ask the language servers of the languages that the project configures."""
     changed_lines: Literal["on", "off"] = "on"
     """Also tell of secrets in changed lines, and of imports that no file of the project declares."""
+    security: Literal["on", "off"] = "on"
+    """Also tell of code that a change brings and that may let others in: shells and SQL that run text put
+    together of parts, `eval`, unsafe loading, unchecked certificates; in Python also by ruff's rules for
+    security, where ruff is installed, whether or not the project selects them."""
     max_complexity: Annotated[int, msgspec.Meta(ge=0)] = 15
     """Also tell of functions whose cyclomatic complexity a change brought above this; 0: of none."""
     servers: dict[str, LanguageServerSettings] = {}

@@ -12,8 +12,10 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from mainspring.checks import ConfinedBy, NotChecked
+from mainspring.checks import Checker, ConfinedBy, NotChecked
 from mainspring.checks.grammars import GRAMMARS, is_readable
+from mainspring.checks.security_rules import MESSAGES, has_rules, rules_for
+from mainspring.checks.settings import ChecksSettings
 from mainspring.errors import SandboxError
 from mainspring.events import CheckFinding
 from mainspring.sandbox import Command, CommandResult, Sandbox
@@ -40,13 +42,9 @@ class Syntax:
         return is_readable(path)
 
     async def findings(self, path: str, content: bytes) -> Sequence[CheckFinding]:
-        async with self._turn:
-            answer = await self._ask(path, content)
-        if "not_checked" in answer:
-            raise NotChecked(answer["not_checked"])
         return [
             CheckFinding(by=self.name, rule=self.name, line=line, message=message)
-            for line, message in answer["found"]
+            for line, message in await self._ask("syntax", path, content)
         ]
 
     async def close(self) -> None:
@@ -56,13 +54,25 @@ class Syntax:
 
     async def complexities(self, path: str, content: bytes) -> list[tuple[int, str, int]]:
         """Each function with its line, its name, and in how many ways it can be gone through."""
+        found = await self._ask("complexities", path, content)
+        return [(line, name, count) for line, name, count in found]
+
+    async def matches(
+        self, path: str, content: bytes, queries: Sequence[tuple[str, str]]
+    ) -> list[tuple[int, str]]:
+        """The lines where named queries find something, with the names."""
+        found = await self._ask("matches", path, content, queries)
+        return [(line, name) for line, name in found]
+
+    async def _ask(self, about: str, path: str, content: bytes, *given: Any) -> list[Any]:
+        request = {"path": path, "size": len(content), "about": about, "given": given}
         async with self._turn:
-            answer = await self._ask(path, content, is_about_complexity=True)
+            answer = await self._answer(json.dumps(request).encode() + b"\n" + content)
         if "not_checked" in answer:
             raise NotChecked(answer["not_checked"])
-        return [(line, name, count) for line, name, count in answer["found"]]
+        return answer["found"]
 
-    async def _ask(self, path: str, content: bytes, *, is_about_complexity: bool = False) -> dict[str, Any]:
+    async def _answer(self, request: bytes) -> dict[str, Any]:
         if self._reader is None:
             try:
                 self._reader = _Reader(await self._sandbox(), self._policy)
@@ -70,7 +80,7 @@ class Syntax:
                 raise NotChecked(error.message) from error
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                return await self._reader.ask(path, content, is_about_complexity=is_about_complexity)
+                return await self._reader.ask(request)
         except TimeoutError as error:
             await self.close()
             raise NotChecked(f"reading it took more than {_PATIENCE_S:g} s") from error
@@ -105,6 +115,31 @@ class Complexity:
         ]
 
 
+class Security:
+    """What a change brings that may let others in, by rules of ours."""
+
+    name = "security"
+
+    def __init__(self, syntax: Syntax) -> None:
+        self._syntax = syntax
+
+    def takes(self, path: str) -> bool:
+        return has_rules(path)
+
+    async def findings(self, path: str, content: bytes) -> Sequence[CheckFinding]:
+        queries = rules_for(PurePosixPath(path).suffix.lower())
+        return [
+            CheckFinding(by=self.name, rule=name, line=line, message=MESSAGES[name], severity="warning")
+            for line, name in await self._syntax.matches(path, content, queries)
+        ]
+
+
+def parsing_checks(syntax: Syntax, settings: ChecksSettings) -> list[Checker]:
+    """The checks by the same process that the settings want."""
+    complexity = Complexity(syntax, settings.max_complexity)
+    return [syntax, complexity, *([Security(syntax)] if settings.security == "on" else [])]
+
+
 class _Ended(Exception):
     """How the reader ended."""
 
@@ -129,10 +164,8 @@ class _Reader:
         self._asking: asyncio.Task[bytes] | None = None
         self._task = asyncio.create_task(_run(sandbox, command, (theirs_in, theirs_out)))
 
-    async def ask(self, path: str, content: bytes, *, is_about_complexity: bool) -> dict[str, Any]:
-        request = {"path": path, "size": len(content), "is_about_complexity": is_about_complexity}
-        head = json.dumps(request).encode() + b"\n"
-        self._asking = asyncio.create_task(asyncio.to_thread(self._exchange, head + content))
+    async def ask(self, request: bytes) -> dict[str, Any]:
+        self._asking = asyncio.create_task(asyncio.to_thread(self._exchange, request))
         line = await asyncio.shield(self._asking)
         if not line:
             (result,) = await asyncio.gather(self._task, return_exceptions=True)
