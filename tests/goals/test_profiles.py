@@ -22,13 +22,13 @@ def test_a_users_profile_is_found_by_name_and_by_path_and_replaces_ours(tmp_path
     assert load_profile("mine", tmp_path).rules.max_iterations == 3
     assert load_profile(str(folder / "mine.toml"), tmp_path / "nowhere").name == "mine"
     assert load_profile("exploop", tmp_path).prompt == "Another."
-    assert profile_names(tmp_path) == ["drvloop", "exploop", "goal", "mine"]
+    assert profile_names(tmp_path) == ["drvloop", "exploop", "fix", "goal", "mine"]
 
 
 def test_an_unknown_profile_names_those_that_there_are(tmp_path):
     with pytest.raises(UsageError) as caught:
         load_profile("nope", tmp_path)
-    assert "drvloop, exploop, goal" in caught.value.remedy
+    assert "drvloop, exploop, fix, goal" in caught.value.remedy
 
 
 @pytest.mark.parametrize(

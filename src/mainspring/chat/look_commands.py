@@ -135,6 +135,15 @@ async def _review(desk: Desk, words: str) -> None:
     await _show_words(desk, shown)
 
 
+async def _fix(desk: Desk, words: str) -> None:
+    """As the command line, in a session of its own; a command is given as it would be in a shell."""
+    state = desk.session.state
+    given = _words(words) if words.startswith("--") else [words]
+    model = ("--model", state.model) if state.model else ()
+    how = ("--quiet", "--mode", state.level or state.mode, "-C", str(state.workspace))
+    await _show_words(desk, await cli_output(desk, "fix", *given, *model, *how))
+
+
 async def remember_line(desk: Desk, text: str) -> None:
     """`#text`: remembered about the project."""
     gone = remember(desk.config, desk.session.state.workspace, text)
@@ -223,6 +232,7 @@ LOOK_COMMANDS: dict[str, SlashCommand] = {
     "goal": SlashCommand(_goal, "Goals: start, list, show, pause, stop, best.", "[start TEXT|COMMAND]"),
     "memory": SlashCommand(_memory, "What is remembered about this project.", "[add TEXT|forget N]"),
     "agents": SlashCommand(_agents, "Whom the agent can give work to.", "[show NAME]"),
+    "fix": SlashCommand(_fix, "Make a command pass that fails, in a session of its own.", "COMMAND"),
     "review": SlashCommand(_review, "What is wrong with a change, by a fresh pair of eyes.",
     "[REF|FILE.diff]"), "skills": SlashCommand(_skills, "The skills that the agent can read here."),
     "sessions": SlashCommand(_cli("sessions", "--limit", "15"), "All sessions, the newest first."),

@@ -9,7 +9,7 @@ journal, so a process that takes over goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -53,8 +53,8 @@ _NOT_RUN = (
 )
 
 
-class _Baseline(msgspec.Struct, frozen=True):
-    """What the tests said before the turn; `seq` is where that stands."""
+class Baseline(msgspec.Struct, frozen=True):
+    """What the tests said before something was changed; `seq` is where that stands."""
 
     seq: int
     ended: SuiteEnded
@@ -77,7 +77,7 @@ class Regressions:
         self._settings = settings
         self._looked_turn = 0
         self._weakened = WeakenedTests()
-        self._baseline: tuple[int, _Baseline] | None = None
+        self._baseline: tuple[int, Baseline] | None = None
 
     async def is_due(self, runtime: Runtime) -> bool:
         turn = runtime.state.turn
@@ -108,25 +108,14 @@ class Regressions:
         ran = await read_all(runtime.journal, kinds=("SuiteEnded",))
         flaky = {name for item in ran if isinstance(item.event, SuiteEnded) for name in item.event.flaky}
 
-        def compare(ended: SuiteEnded, now: TestResults) -> SuiteEnded:
-            worse = _worse(baseline, ended, now)
-            is_whole = bool(now) and ended.command == baseline.ended.command
-            gone = missing(baseline.results, now) if is_whole else []
-            return msgspec.structs.replace(
-                ended,
-                regressions=tuple(name for name in worse if name not in flaky)[:_MAX_KEPT],
-                flaky=tuple(name for name in worse if name in flaky)[:_MAX_KEPT],
-                missing=tuple(gone)[:_MAX_KEPT],
-            )
-
-        return compare
+        return compared_with(baseline, flaky)
 
     async def tell_broken(self, runtime: Runtime, ran: SuiteRun, project: Project) -> bool:
         runs = [item.event for item in await _turn_events(runtime) if isinstance(item.event, SuiteEnded)]
         known = {name for each in runs[:-1] for name in each.regressions}
         if known.issuperset(ran.ended.regressions):
             return False
-        again = await self._run_again(runtime, ran, project)
+        again = await run_again(runtime, ran, project, self._settings.suite_limit_s)
         text = await _account(runtime, again, ran.output)
         await runtime.record(
             NoteAdded(text=text, source=TESTS_SOURCE, suspicious=suspicions(text)), is_durable=False
@@ -177,27 +166,8 @@ class Regressions:
         ran = await run_suite(runtime, project.test, "done", timeout_s=limit_s, compare=compare)
         if ran is None:
             return None
-        ended = await self._run_again(runtime, ran, project) if ran.ended.regressions else ran.ended
+        ended = await run_again(runtime, ran, project, limit_s) if ran.ended.regressions else ran.ended
         return ended, ran.output
-
-    async def _run_again(self, runtime: Runtime, ran: SuiteRun, project: Project) -> SuiteEnded:
-        """Runs what failed once more on the same content: what passes then is flaky."""
-        names = ran.ended.regressions
-        is_named = bool(ran.results) and all("::" in name for name in names)
-        command = command_for(project, names) if is_named and "pytest" in project.test else ran.ended.command
-
-        def compare(ended: SuiteEnded, now: TestResults) -> SuiteEnded:
-            passed = set(now.passed if now else names if ended.outcome == "passed" else ())
-            return msgspec.structs.replace(
-                ended,
-                regressions=tuple(name for name in names if name not in passed),
-                flaky=tuple(name for name in names if name in passed),
-                missing=ran.ended.missing,
-            )
-
-        limit_s = self._settings.suite_limit_s
-        again = await run_suite(runtime, command, "again", timeout_s=limit_s, compare=compare)
-        return again.ended if again and again.ended.outcome in ("passed", "failed") else ran.ended
 
     async def _tell_not_compared(self, runtime: Runtime, ended: SuiteEnded) -> None:
         """Says once that nothing is compared; such tests do not run again in this session."""
@@ -206,20 +176,56 @@ class Regressions:
         if not any(isinstance(item.event, NoteAdded) and item.event.text == text for item in known):
             await runtime.record(NoteAdded(text=text, source=CHECKS_SOURCE), is_durable=False)
 
-    async def _found_baseline(self, runtime: Runtime) -> _Baseline | None:
+    async def _found_baseline(self, runtime: Runtime) -> Baseline | None:
         """What is on record of the open turn."""
         turn = runtime.state.turn
         if self._baseline and self._baseline[0] == turn:
             return self._baseline[1]
         for item in await _turn_events(runtime):
             if isinstance(item.event, SuiteEnded) and item.event.cause == "baseline":
-                found = _Baseline(item.seq, item.event, await results_of(runtime, item.event))
+                found = Baseline(item.seq, item.event, await results_of(runtime, item.event))
                 self._baseline = turn, found
                 return found
         return None
 
 
-def _worse(baseline: _Baseline, ended: SuiteEnded, now: TestResults) -> list[str]:
+def compared_with(baseline: Baseline, flaky: Collection[str] = ()) -> Compare:
+    """Tells what passed in a baseline and fails now, but for what is known to be flaky."""
+
+    def compare(ended: SuiteEnded, now: TestResults) -> SuiteEnded:
+        worse = _worse(baseline, ended, now)
+        is_whole = bool(now) and ended.command == baseline.ended.command
+        gone = missing(baseline.results, now) if is_whole else []
+        return msgspec.structs.replace(
+            ended,
+            regressions=tuple(name for name in worse if name not in flaky)[:_MAX_KEPT],
+            flaky=tuple(name for name in worse if name in flaky)[:_MAX_KEPT],
+            missing=tuple(gone)[:_MAX_KEPT],
+        )
+
+    return compare
+
+
+async def run_again(runtime: Runtime, ran: SuiteRun, project: Project, limit_s: float) -> SuiteEnded:
+    """Runs what failed once more on the same content: what passes then is flaky."""
+    names = ran.ended.regressions
+    is_named = bool(ran.results) and all("::" in name for name in names)
+    command = command_for(project, names) if is_named and "pytest" in project.test else ran.ended.command
+
+    def compare(ended: SuiteEnded, now: TestResults) -> SuiteEnded:
+        passed = set(now.passed if now else names if ended.outcome == "passed" else ())
+        return msgspec.structs.replace(
+            ended,
+            regressions=tuple(name for name in names if name not in passed),
+            flaky=tuple(name for name in names if name in passed),
+            missing=ran.ended.missing,
+        )
+
+    again = await run_suite(runtime, command, "again", timeout_s=limit_s, compare=compare)
+    return again.ended if again and again.ended.outcome in ("passed", "failed") else ran.ended
+
+
+def _worse(baseline: Baseline, ended: SuiteEnded, now: TestResults) -> list[str]:
     """The tests that passed and fail; the command itself where only the whole run can be compared."""
     if baseline.results and now:
         return broken(baseline.results, now)

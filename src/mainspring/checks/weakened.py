@@ -50,18 +50,11 @@ class WeakenedTests:
         if runtime.changed_seq is not None and runtime.changed_seq <= self._seen_seq:
             return
         self._seen_seq = runtime.last_seq
-        changed, standing = await _of_turn(runtime)
-        texts = {path: await _read(runtime, each) for path, each in list(changed.items())[:_MAX_FILES]}
-        added = {
-            path: names_of_tests(after) - names_of_tests(before)
-            for path, (before, after) in texts.items()
-            if path.endswith(".py")
-        }
+        began = await runtime.journal.last("TurnStarted")
+        changed, standing = await _changed_tests(runtime, began.seq if began else 0)
         files: list[CheckedFile] = []
         new: list[str] = []
-        for path, (before, after) in texts.items():
-            moved = {name for other, names in added.items() if other != path for name in names}
-            found = tuple(weakened(runtime.recorder.vault.expand(path), before, after, moved))
+        for path, found in (await _weakened(runtime, changed)).items():
             if found != standing.get(path, ()):
                 files.append(CheckedFile(path=path, by=(BY,), findings=found))
                 new += [line_of(path, each) for each in found if each not in standing.get(path, ())]
@@ -74,12 +67,33 @@ class WeakenedTests:
             await runtime.record(*events, is_durable=False)
 
 
-async def _of_turn(runtime: Runtime) -> tuple[dict[str, _Texts], dict[str, tuple[CheckFinding, ...]]]:
-    """The changed tests of the open turn, and what was found in them already."""
-    began = await runtime.journal.last("TurnStarted")
+async def weakened_since(runtime: Runtime, seq: int) -> dict[str, tuple[CheckFinding, ...]]:
+    """What was taken from tests after an event, by file; files with nothing are left out."""
+    changed, _ = await _changed_tests(runtime, seq)
+    return {path: found for path, found in (await _weakened(runtime, changed)).items() if found}
+
+
+async def _weakened(runtime: Runtime, changed: dict[str, _Texts]) -> dict[str, tuple[CheckFinding, ...]]:
+    texts = {path: await _read(runtime, each) for path, each in list(changed.items())[:_MAX_FILES]}
+    added = {
+        path: names_of_tests(after) - names_of_tests(before)
+        for path, (before, after) in texts.items()
+        if path.endswith(".py")
+    }
+    found: dict[str, tuple[CheckFinding, ...]] = {}
+    for path, (before, after) in texts.items():
+        moved = {name for other, names in added.items() if other != path for name in names}
+        found[path] = tuple(weakened(runtime.recorder.vault.expand(path), before, after, moved))
+    return found
+
+
+async def _changed_tests(
+    runtime: Runtime, after: int
+) -> tuple[dict[str, _Texts], dict[str, tuple[CheckFinding, ...]]]:
+    """The tests that were changed after an event, and what was found in them already."""
     changed: dict[str, _Texts] = {}
     standing: dict[str, tuple[CheckFinding, ...]] = {}
-    for item in await read_all(runtime.journal, kinds=_KINDS, after=began.seq if began else 0):
+    for item in await read_all(runtime.journal, kinds=_KINDS, after=after):
         match item.event:
             case FilesChanged(changes=changes):
                 for change in changes:

@@ -30,6 +30,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "resume": Entry("run", "Continue a session, or tell it something new.", is_common=True),
         "goal": Entry("goals", "Pursue a goal for hours or days, or on a schedule.", is_common=True),
         "approve": Entry("approve", "Answer a blocked session's question, and continue it.", is_common=True),
+        "fix": Entry("fix", "Make a command pass that fails, and verify it."),
         "farm": Entry("farm", "Attempt a task in parallel worktrees, and land the best."),
         "tasks": Entry("tasks", "Have a graph of tasks done by agents, side by side."),
         "review": Entry("review", "Review a change: findings with file, line and severity."),

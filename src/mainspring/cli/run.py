@@ -179,5 +179,7 @@ def resume_command(session: str, text: str, **options: Any) -> None:
     sessions = import_module("mainspring.app.operations.sessions")
     if not text and asyncio.run(sessions.has_open_tasks(load_config(), session)):
         import_module("mainspring.cli.tasks").go_on(session, click.get_current_context())
+    if not text and asyncio.run(sessions.has_open_fix(load_config(), session)):
+        import_module("mainspring.cli.fix").go_on(session, click.get_current_context())
     turn = import_module(_TURN)
     sys.exit(asyncio.run(turn.take_turn(text, session, **options)))

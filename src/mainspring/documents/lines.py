@@ -14,6 +14,7 @@ from mainspring.approvals import why_asked
 from mainspring.documents.agent_lines import AGENT_LINES
 from mainspring.documents.attempt_lines import ATTEMPT_LINES
 from mainspring.documents.call_lines import MAX_ARGUMENTS, call_line
+from mainspring.documents.fix_lines import FIX_LINES
 from mainspring.documents.goal_lines import GOAL_LINES, flags
 from mainspring.documents.review_lines import REVIEW_LINES
 from mainspring.documents.work_lines import WORK_LINES, WORK_SHORTENED
@@ -377,6 +378,7 @@ LINES: dict[type[Event], Callable[[Any], str]] = {
     **GOAL_LINES,
     **WORK_LINES,
     **ATTEMPT_LINES,
+    **FIX_LINES,
     **AGENT_LINES,
     **REVIEW_LINES,
 }

@@ -24,10 +24,12 @@ _SHOWN = 4000
 _MAX_NAME = 200
 
 
-async def run_check(line: str, sandbox: Sandbox, files: Files, keep: Keep, *, iteration: int) -> CheckEnded:
+async def run_check(
+    line: str, sandbox: Sandbox, files: Files, keep: Keep, *, iteration: int, timeout_s: float = TIMEOUT_S
+) -> CheckEnded:
     """Runs one command line; gives what to record."""
     try:
-        ran = await run_line(sandbox, files, line, TIMEOUT_S)
+        ran = await run_line(sandbox, files, line, timeout_s)
     except SandboxError as error:
         detail = f"not run: {error.message}"
         return CheckEnded(iteration=iteration, check=line, kind="command", passed=False, detail=detail)

@@ -141,7 +141,13 @@ class Router:
             events.append(RoutingWarned(message=message))
         return events
 
-    def stronger(self, state: State) -> ModelChosen | None:
+    def after_attempts(self, state: State, failed: int) -> ModelChosen | None:
+        """The next tier once so many attempts in a row failed at a task, if that is often enough."""
+        if failed < self._breaker.after_failures:
+            return None
+        return self.stronger(state, f"{plural(failed, 'attempt')} in a row failed")
+
+    def stronger(self, state: State, reason: str = "the same call kept failing") -> ModelChosen | None:
         """The next tier for a turn that is stuck, unless there is none or the breaker is open."""
         task = state.task
         above = self._tiers[self._tiers.index(task.tier) + 1 :] if task.tier in self._tiers else ()
@@ -152,7 +158,6 @@ class Router:
             return None
         model = self._models[above[0]]
         rest = tuple(name for name in state.fallbacks if name != model)
-        reason = "the same call kept failing"
         return ModelChosen(model=model, reason=reason, fallbacks=rest, tier=above[0], by="escalation")
 
     def _kin(self, model: str) -> tuple[str, ...]:

@@ -119,8 +119,8 @@ async def check_changes(runtime: Runtime) -> None:
 async def run_suite(
     runtime: Runtime, command: str, cause: SuiteCause, *, timeout_s: float, compare: Compare | None = None
 ) -> SuiteRun | None:
-    """The result on record; None when nothing was run. All tests before a change and before the end are not
-    run again on a content of which their result is known."""
+    """The result on record; None when nothing was run. What a task names, and all tests before a change and
+    before the end, are not run again on a content of which their result is known."""
     left = time_left(runtime)
     timeout_s = min(timeout_s, left.time_s) if left else timeout_s
     if not command or timeout_s <= 0 or not await may_run(runtime, command):
@@ -131,7 +131,7 @@ async def run_suite(
     finished: CommandResult | None = None
     try:
         content = await machine.content_id()
-        if cause in ("baseline", "done") and (known := await _known(runtime, command, content)):
+        if cause in ("task", "baseline", "done") and (known := await _known(runtime, command, content)):
             known = msgspec.structs.replace(known, cause=cause)
             results = await results_of(runtime, known)
             known = compare(known, results) if compare else known

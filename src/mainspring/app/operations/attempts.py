@@ -14,6 +14,7 @@ from contextlib import aclosing
 
 import msgspec
 
+from mainspring.app.operations.attempt_judges import Judge, command_judge, failure_of
 from mainspring.app.operations.attempt_sizes import (
     diff_since,
     is_used_up,
@@ -42,7 +43,6 @@ from mainspring.events import (
     Undone,
     UserSaid,
 )
-from mainspring.evidence.checks import failing_text, run_check
 from mainspring.folds.caps import cap_of
 from mainspring.folds.processes import end_all
 from mainspring.secrets.redaction import expanded
@@ -53,18 +53,15 @@ from mainspring.turns.runtime import Runtime
 TEMPERATURES = (0.4, 0.7, 1.0)
 """Of the second attempt and those after it; the first is sampled as the model chooses."""
 
-_MAX_TOLD = 2000
 _NOTE = "mainspring:attempts"
 _NOTHING = "There was nothing to go on with."
-_TAKEN_BACK = (
-    "Another attempt at the task that follows was made from the same files, and was taken back. It failed:"
-)
 _PAUSED = frozenset({"interrupted", "blocked", "waiting"})
 _USED_UP = frozenset({"budget", "limit"})
 _KINDS = ("AttemptsStarted", "AttemptStarted", "AttemptEnded", "AttemptsEnded", "Undone", "UserSaid")
 
-Judge = Callable[[Session, int], Awaitable[Sequence[CheckEnded]]]
-"""Looks at what an attempt left in the workspace, and gives what to record of it."""
+Between = Callable[[Session], Awaitable[Sequence[Event]]]
+"""What is recorded at the beginning of every attempt but the first, beside what failed: read from the journal
+alone, so that another process would record the same."""
 
 
 class _Attempt(msgspec.Struct):
@@ -116,6 +113,7 @@ async def take_attempts(
     attempts: int,
     checks: Sequence[str] = (),
     judge: Judge | None = None,
+    between: Between | None = None,
     is_usual: bool = False,
 ) -> AsyncGenerator[Recorded]:
     """Says something up to so many times, each from here, and gives what happens, until one attempt is kept
@@ -145,7 +143,8 @@ async def take_attempts(
     )
     after = session.opened_seq
     await session.say(text, media, after=(opening, AttemptStarted(attempt=1, before=before)))
-    async with aclosing(_go_on(session, judge or command_judge(opening.checks), after)) as events:
+    judge = judge or command_judge(opening.checks)
+    async with aclosing(_go_on(session, judge, between, after)) as events:
         async for item in events:
             yield item
 
@@ -186,7 +185,11 @@ async def attempted_reply(
 
 
 async def continue_attempts(
-    session: Session, judge: Judge | None = None, *, iteration: int | None = None
+    session: Session,
+    judge: Judge | None = None,
+    between: Between | None = None,
+    *,
+    iteration: int | None = None,
 ) -> AsyncGenerator[Recorded]:
     """Goes on with attempts that a process left, and gives what happens; nothing when there are none. In a
     goal they are at one `iteration` of it."""
@@ -194,7 +197,7 @@ async def continue_attempts(
     if found is None:
         return
     judge = judge or command_judge(found.started.checks, iteration=iteration)
-    async with aclosing(_go_on(session, judge, session.opened_seq)) as events:
+    async with aclosing(_go_on(session, judge, between, session.opened_seq)) as events:
         async for item in events:
             yield item
 
@@ -211,27 +214,9 @@ async def leave_attempts(session: Session, reason: str) -> None:
         await _record_end(session, found, found.made[-1], reason)
 
 
-def command_judge(checks: Sequence[str], *, iteration: int | None = None) -> Judge:
-    """Runs command lines of the user in the workspace, confined; what they do to files is on record too."""
-
-    async def judge(session: Session, attempt: int) -> list[CheckEnded]:
-        runtime = runtime_of(session)
-        machine, name = runtime.workbench.time_machine, f"checks-{attempt}"
-        found: list[CheckEnded] = []
-        if not checks:
-            return found
-        await machine.begin(name)
-        for line in checks:
-            sandbox, files, keep = await runtime.sandbox(), runtime.workbench.files, runtime.recorder.put_blob
-            found.append(await run_check(line, sandbox, files, keep, iteration=iteration or attempt))
-        changed = await machine.end([name], runtime.recorder.put_blobs)
-        await runtime.record(*([changed] if changed else []))
-        return found
-
-    return judge
-
-
-async def _go_on(session: Session, judge: Judge, after: int) -> AsyncGenerator[Recorded]:
+async def _go_on(
+    session: Session, judge: Judge, between: Between | None, after: int
+) -> AsyncGenerator[Recorded]:
     """Each round does the next thing that the journal lacks."""
     runtime = runtime_of(session)
     budget, shown = runtime.budget, after
@@ -241,7 +226,7 @@ async def _go_on(session: Session, judge: Judge, after: int) -> AsyncGenerator[R
                 runtime.budget = msgspec.structs.replace(
                     budget, limits=remaining(found.started, runtime, budget.limits)
                 )
-                is_turn = await _step(session, found, judge)
+                is_turn = await _step(session, found, judge, between)
                 while shown < runtime.last_seq or (is_turn and session.is_turn_wanted):
                     item = await anext(events)
                     shown = max(shown, item.seq)
@@ -252,7 +237,7 @@ async def _go_on(session: Session, judge: Judge, after: int) -> AsyncGenerator[R
         runtime.budget = budget
 
 
-async def _step(session: Session, found: _Attempts, judge: Judge) -> bool:
+async def _step(session: Session, found: _Attempts, judge: Judge, between: Between | None) -> bool:
     """The next thing; whether it is a turn, which goes on when this returns."""
     current = found.made[-1]
     if current.ended is None:
@@ -265,14 +250,15 @@ async def _step(session: Session, found: _Attempts, judge: Judge) -> bool:
     elif found.back_to != found.seq:
         await _return(session, found)
     else:
-        await _begin(session, found, current)
+        await _begin(session, found, current, await between(session) if between else ())
         return True
     return False
 
 
 async def _judge(session: Session, found: _Attempts, current: _Attempt, judge: Judge) -> None:
     runtime, ending = runtime_of(session), session.state.last_ending
-    checks = await judge(session, current.started.attempt)
+    looked = await judge(session, current.started.attempt)
+    checks = [event for event in looked if isinstance(event, CheckEnded)]
     files, lines = await diff_since(runtime, found.seq)
     ended = AttemptEnded(
         attempt=current.started.attempt,
@@ -284,7 +270,7 @@ async def _judge(session: Session, found: _Attempts, current: _Attempt, judge: J
         changed_lines=lines,
         used=use_between(current.started.before, used(runtime)),
     )
-    await runtime.record(*checks, ended)
+    await runtime.record(*looked, ended)
 
 
 def _choice(found: _Attempts, last: AttemptEnded, runtime: Runtime) -> tuple[_Attempt, str] | None:
@@ -338,7 +324,7 @@ async def _go_back(session: Session, to_seq: int) -> None:
     await runtime.workbench.time_machine.prepare()
 
 
-async def _begin(session: Session, found: _Attempts, last: _Attempt) -> None:
+async def _begin(session: Session, found: _Attempts, last: _Attempt, beside: Sequence[Event]) -> None:
     """Says the same again, to a model that is sampled otherwise and told what failed."""
     runtime, number = runtime_of(session), len(found.made) + 1
     if found.said is None:
@@ -348,22 +334,11 @@ async def _begin(session: Session, found: _Attempts, last: _Attempt) -> None:
     opening: list[Event] = [
         AttemptStarted(attempt=number, before=used(runtime)),
         SamplingChosen(temperature=heat, seed=number, reason=f"attempt {number}"),
+        *beside,
     ]
-    if told := await _failure(runtime, last):
+    if told := await failure_of(runtime, last.started_seq):
         opening.append(NoteAdded(text=told, source=_NOTE))
     await session.say(said.text, said.media, after=opening, output=said.output_schema)
-
-
-async def _failure(runtime: Runtime, last: _Attempt) -> str:
-    """What the next attempt is told about the checks that the last one failed."""
-    looked = await read_all(runtime.journal, kinds=("CheckEnded",), after=last.started_seq)
-    failed = [item.event for item in looked if isinstance(item.event, CheckEnded) and not item.event.passed]
-    texts = [
-        failing_text(check, await runtime.recorder.get_blob(check.output) if check.output else b"")
-        for check in failed
-    ]
-    told = "\n\n".join(text if len(text) <= _MAX_TOLD else f"…{text[-_MAX_TOLD:]}" for text in texts)
-    return f"{_TAKEN_BACK}\n\n{told}" if told else ""
 
 
 async def _record_end(session: Session, found: _Attempts, kept: _Attempt, reason: str) -> None:

@@ -17,7 +17,16 @@ from mainspring.catalog import reading, running
 from mainspring.context.history import is_live, read_all, undone_ranges
 from mainspring.disk.usage import bytes_in
 from mainspring.errors import UnknownSession, UsageError
-from mainspring.events import GoalEnded, GoalPaused, GoalSet, Recorded, TasksStarted, TurnEnded, TurnStarted
+from mainspring.events import (
+    FixStarted,
+    GoalEnded,
+    GoalPaused,
+    GoalSet,
+    Recorded,
+    TasksStarted,
+    TurnEnded,
+    TurnStarted,
+)
 from mainspring.journal import JournalReader, events_in
 from mainspring.settings import Config
 
@@ -89,6 +98,13 @@ async def has_open_tasks(config: Config, session: str) -> bool:
     async with journal_of(config, session) as journal:
         last = await journal.last("TasksStarted", "TasksEnded")
     return last is not None and isinstance(last.event, TasksStarted) and not last.event.call
+
+
+async def has_open_fix(config: Config, session: str) -> bool:
+    """Whether a command was to be made to pass in a session, and that is not over."""
+    async with journal_of(config, session) as journal:
+        last = await journal.last("FixStarted", "FixEnded")
+    return last is not None and isinstance(last.event, FixStarted)
 
 
 async def is_run(config: Config, session: str) -> bool:
