@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import select
@@ -10,12 +11,17 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, aclosing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mainspring.app.records import compose_session
+from mainspring.events import Event, NoteAdded, SessionStarted
+from mainspring.serve.channels import Channels
+from mainspring.serve.hub import Hub
+from mainspring.settings import load_config
 from tests.cli.conftest import Machine, until
 from tests.serve.conftest import Served
 from tests.serve.test_sessions import WAIT, begin, call
@@ -51,6 +57,35 @@ def test_a_hundred_readers_get_everything_while_one_reads_nothing(served: Served
         numbers = [int(line[4:]) for line in text.split(b"\n") if line.startswith(b"id: ")]
         assert numbers == list(range(1, len(numbers) + 1))
     assert json.loads(json.dumps(served.get(f"/sessions/{session}")))["state"] == "done"
+
+
+def test_readers_that_come_at_once_share_what_is_read(tmp_path: Path) -> None:
+    """As after a restart of a server that many pages watch."""
+    config = load_config({"MAINSPRING_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)})
+    events = 2000
+
+    def written(session: str) -> Iterator[tuple[int, Event]]:
+        yield 1, SessionStarted(session=session, workspace="/", version="0")
+        yield from ((2, NoteAdded(text=f"note {number}")) for number in range(events - 1))
+
+    async def spent_s(readers: int) -> float:
+        async with Hub() as hub:
+            channels = Channels(config, hub)
+
+            async def read() -> None:
+                last = b"id: %d\n" % events
+                async with aclosing(channels.follow(session, 0)) as frames:
+                    async for data in frames:
+                        if last in data:
+                            return
+
+            start = time.process_time()
+            await asyncio.gather(*(read() for _ in range(readers)))
+            return time.process_time() - start
+
+    session = asyncio.run(compose_session(written, config))
+    one = min(asyncio.run(spent_s(1)) for _ in range(3))
+    assert asyncio.run(spent_s(40)) < 20 * one
 
 
 def test_a_session_whose_process_was_killed_goes_on_here(served: Served) -> None:

@@ -104,6 +104,10 @@ def test_always_is_given_from_the_page_and_holds(visitor: Visitor, served: Serve
         events = served.until(session, "TurnEnded", after=ended[-1]["seq"])
     assert sum(each["kind"] == "ApprovalAsked" for each in events) <= 1
     assert (served.machine.workspace / "always").exists()
+    visitor.to("machine/approvals")
+    page.locator(".card", has_text="touch always").get_by_text("Ask again").click()
+    page.wait_for_selector("text=Nothing is allowed for longer")
+    assert served.get("/approvals") == []
 
 
 def test_several_are_refused_at_once_with_one_reason(visitor: Visitor, served: Served) -> None:
@@ -147,6 +151,31 @@ def test_a_goal_is_begun_with_the_form_on_a_phone_and_tells_whom_it_names(
     page.wait_for_selector(".timeline > li")
     assert (phone.problems, phone.elsewhere) == ([], [])
     phone.context.close()
+
+
+def test_a_goal_that_ran_out_of_iterations_goes_on_with_more(visitor: Visitor, served: Served) -> None:
+    (served.machine.workspace / "count.sh").write_text(
+        "echo x >> counted; test $(wc -l < counted) -lt 2 || echo '<promise>DONE</promise>'\n"
+    )
+    goal = (
+        "goal",
+        "start",
+        "Count",
+        "--engine",
+        "exec:sh count.sh",
+        "--check",
+        "test $(wc -l < counted) -ge 2",
+    )
+    assert served.machine.run(*goal, "--max-iterations", "1", "--mode", "auto").returncode == 5
+    session = next(row["id"] for row in served.get("/goals") if row["goal_state"] == "iterations")
+    page = visitor.enter()
+    visitor.to(f"s/{session}/goal")
+    page.get_by_label("Most iterations").fill("3")
+    ended = served.until(session, "GoalEnded")[-1]["seq"]
+    page.click("text=Go on")
+    again = served.until(session, "GoalEnded", after=ended)
+    assert again[-1]["body"]["ending"] == "done"
+    page.wait_for_selector(".chip.good >> text=done")
 
 
 def test_agents_and_forks_are_a_tree(visitor: Visitor, served: Served) -> None:
@@ -211,7 +240,11 @@ def test_what_is_left_for_after_the_turn_is_said_then(visitor: Visitor, served: 
     visitor.to(f"s/{session}")
     page.get_by_label("Say something").fill("and then this")
     page.click("text=After this turn")
-    page.wait_for_function("() => document.querySelector('.compose textarea').value === ''")
+    page.wait_for_selector(".unsaid >> text=and then this")
+    page.get_by_label("Say something").fill("better not")
+    page.click("text=After this turn")
+    page.locator(".unsaid .card", has_text="better not").get_by_text("Take back").click()
+    page.wait_for_selector(".unsaid >> text=better not", state="detached")
     (served.machine.workspace / "turn-may-end").touch()
     ended = served.until(session, "TurnEnded")[-1]["seq"]
     said = served.until(session, "TurnEnded", after=ended)

@@ -6,9 +6,6 @@ crawls all routes reads it. GET changes nothing; everything else is a POST.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal
-
 import msgspec
 import segno
 
@@ -18,7 +15,7 @@ from mainspring.app.operations.approve import open_questions
 from mainspring.app.operations.artifacts import SessionArtifacts, artifacts_of
 from mainspring.app.operations.context import WindowUse, window_use
 from mainspring.app.operations.cost import Costs, costs
-from mainspring.app.operations.devices import Access, Device, Role
+from mainspring.app.operations.devices import Device
 from mainspring.app.operations.doctor import Diagnosis, diagnose
 from mainspring.app.operations.forks import Forked, fork
 from mainspring.app.operations.goal_list import graded_goals
@@ -45,10 +42,11 @@ from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Blob, GoalChecks, Recorded
 from mainspring.evidence.kept import KeptVersion
 from mainspring.report.facts import Report
-from mainspring.serve import looks, push_api
-from mainspring.serve.fleet import Fleet, OpenQuestion
-from mainspring.serve.hub import Hub, StartSession, absolute
+from mainspring.serve import looks, machine_api, push_api, work_api
+from mainspring.serve.fleet import OpenQuestion
+from mainspring.serve.hub import StartSession, absolute
 from mainspring.serve.previews import ArtifactPreview
+from mainspring.serve.routes import SESSION, ApiCall, Route, get_route, post_route
 from mainspring.serve.values import (
     About,
     Answer,
@@ -82,45 +80,13 @@ from mainspring.serve.values import (
     StartGoal,
 )
 from mainspring.serve.view import ViewRow, view_of, whole_view
-from mainspring.settings import Config
 
-PREFIX = "/api/v1"
 MAX_PAGE = 1000
 
 
 class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[ViewRow]
     last_seq: int
-
-
-class ServerParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What operations work with."""
-
-    config: Config
-    hub: Hub
-    fleet: Fleet
-    access: Access
-    fingerprint: str = ""
-
-
-class ApiCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One request: `config` says in its origin who asks; `session` is named by the path."""
-
-    server: ServerParts
-    config: Config
-    device: Device
-    taken: Any
-    session: str = ""
-
-
-class Route(msgspec.Struct, frozen=True, kw_only=True):
-    method: Literal["GET", "POST"]
-    path: str
-    role: Role
-    summary: str
-    takes: type[msgspec.Struct]
-    gives: Any
-    answer: Callable[[ApiCall], Awaitable[Any]]
 
 
 async def _sessions(asked: ApiCall) -> tuple[SessionRow, ...]:
@@ -301,31 +267,7 @@ def _row(device: Device) -> DeviceRow:
     return DeviceRow(id=device.id, name=device.name, role=device.role, paired_us=device.paired_us)
 
 
-def _get(
-    path: str,
-    summary: str,
-    answer: Callable[[ApiCall], Awaitable[Any]],
-    gives: Any,
-    takes: type[msgspec.Struct] = Nothing,
-    role: Role = "watch",
-) -> Route:
-    return Route(method="GET", path=path, role=role, summary=summary, takes=takes, gives=gives, answer=answer)
-
-
-def _post(
-    path: str,
-    role: Role,
-    summary: str,
-    answer: Callable[[ApiCall], Awaitable[Any]],
-    gives: Any,
-    takes: type[msgspec.Struct] = Nothing,
-) -> Route:
-    return Route(
-        method="POST", path=path, role=role, summary=summary, takes=takes, gives=gives, answer=answer
-    )
-
-
-_S = "/sessions/{session}"
+_S, _get, _post = SESSION, get_route, post_route
 ROUTES: tuple[Route, ...] = (
     _get("/about", "Who asks, and which version answers.", _about, About),
     _get("/sessions", "All sessions, the most recent first.", _sessions, tuple[SessionRow, ...], Page),
@@ -380,4 +322,6 @@ ROUTES: tuple[Route, ...] = (
     _post("/push/end", "answer", "No more of it.", push_api.unsubscribe, Nothing, push_api.Unsubscribe),
     _post("/devices/offer", "owner", "A code that pairs a device.", _offer, PairCode, PairOffer),
     _post("/devices/revoke", "owner", "Revoke a device.", _revoke, DeviceRow, DeviceNamed),
+    *work_api.ROUTES,
+    *machine_api.ROUTES,
 )

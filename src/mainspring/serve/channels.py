@@ -28,6 +28,7 @@ from mainspring.settings import Config
 
 _KEPT = 4096
 _PAGE = 500
+_SHARED, _SHARED_BYTES = 8, 1 << 20
 _LOOK_S, _LOOK_IDLE_S = 0.01, 0.05
 _LOOKS, _LOOKS_IDLE = 20, 10
 _CALM_LOOKS = 10
@@ -93,6 +94,8 @@ class _Channel:
         self._frames: deque[tuple[int, bytes]] = deque(maxlen=_KEPT)
         self._given = 0
         self._seq: int | None = None
+        self._pages: dict[tuple[int, int], tuple[int, bytes]] = {}
+        self._paging = asyncio.Lock()
         self._changed = asyncio.Event()
         self._is_closed = False
         self._task = asyncio.create_task(self._fill())
@@ -121,9 +124,24 @@ class _Channel:
                 await changed.wait()
                 continue
             position, until = self._given, self._seq or 0
-            while after < until and (page := await reader.read(after=after, until=until, limit=_PAGE)):
-                after = page[-1].seq
-                yield b"".join(map(self._frame, page))
+            while after < until:
+                after, data = await self._page(reader, after, until)
+                if data:
+                    yield data
+
+    async def _page(self, reader: JournalReader, after: int, until: int) -> tuple[int, bytes]:
+        """The frames of a page of the journal, and up to which event they go. Readers that come at once, as
+        after a restart, share what is read and encoded."""
+        async with self._paging:
+            found = self._pages.get((after, until))
+            if found is None:
+                page = await reader.read(after=after, until=until, limit=_PAGE)
+                found = page[-1].seq if page else until, b"".join(map(self._frame, page))
+                if len(found[1]) <= _SHARED_BYTES:
+                    self._pages[after, until] = found
+                    while len(self._pages) > _SHARED:
+                        del self._pages[next(iter(self._pages))]
+            return found
 
     async def close(self) -> None:
         self._is_closed = True

@@ -182,7 +182,7 @@ class Hub:
         self, config: Config, session: str, reply: ApprovalReply, call: str
     ) -> tuple[ApprovalGiven, ...]:
         prepared = await prepare_answers(config, session, reply, call=call)
-        await self._release(prepared.session)
+        await self.release(prepared.session)
         left = [each for each in prepared.answers if not await deliver_answer(config, prepared.session, each)]
         if left and prepared.has_goal:
             await record_answers(config, prepared.session, left)
@@ -194,10 +194,10 @@ class Hub:
 
     async def go_back(self, config: Config, session: str, to_seq: int | None, scope: Extent) -> BackAt:
         """Takes a session back to an event, or before its last turn. What runs must be stopped first."""
-        await self._release(session)
+        await self.release(session)
         return await go_back_to(config, session, to_seq, scope)
 
-    async def _release(self, session: str) -> None:
+    async def release(self, session: str) -> None:
         """Closes a session that is held open here without a turn, which takes no answers."""
         if (hosted := self._here.get(session)) and not hosted.session.is_turn_wanted:
             _end_linger(hosted)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from mainspring.app.operations.kept_artifacts import (
@@ -24,9 +22,7 @@ from mainspring.evidence.kept import KeptVersion
 from mainspring.serve.hub import absolute
 from mainspring.serve.markdown_tree import Node, tree_of
 from mainspring.serve.previews import ArtifactPreview, artifact_preview
-
-if TYPE_CHECKING:
-    from mainspring.serve.api import ApiCall
+from mainspring.serve.routes import ApiCall
 
 
 class ReportPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from mainspring import __version__
-from mainspring.serve.api import PREFIX, ROUTES, Route
+from mainspring.serve.api import ROUTES
+from mainspring.serve.routes import PREFIX, Route
 
 _ERRORS = {
     "400": "The request cannot be understood or done.",

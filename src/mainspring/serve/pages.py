@@ -28,6 +28,8 @@ _NAMES = (
     "forms.js",
     "transcript.js",
     "diff.js",
+    "branch.js",
+    "standing.js",
     "charts.js",
     "goal.js",
     "back.js",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from mainspring.errors import UsageError
 from mainspring.notify.subscriptions import PushSubscription, is_push_service
-from mainspring.serve.values import Nothing, _Taken
-
-if TYPE_CHECKING:
-    from mainspring.serve.api import ApiCall
+from mainspring.serve.routes import ApiCall
+from mainspring.serve.values import Nothing, Taken
 
 
 class PushState(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,13 +19,13 @@ class PushState(msgspec.Struct, frozen=True, kw_only=True):
     channels: tuple[str, ...] = ()
 
 
-class Subscribe(_Taken, frozen=True, kw_only=True):
+class Subscribe(Taken, frozen=True, kw_only=True):
     endpoint: str
     p256dh: str
     auth: str
 
 
-class Unsubscribe(_Taken, frozen=True, kw_only=True):
+class Unsubscribe(Taken, frozen=True, kw_only=True):
     endpoint: str
 
 

@@ -25,13 +25,14 @@ from mainspring.errors import JournalOwned, JournalUnwritable, MainspringError, 
 from mainspring.events.escaping import escape_json
 from mainspring.serve import openapi
 from mainspring.serve.answer_links import FILES, AnswerLinks, LinkAnswer, LinkCode, link_file
-from mainspring.serve.api import PREFIX, ROUTES, ApiCall, Route, ServerParts
+from mainspring.serve.api import ROUTES
 from mainspring.serve.channels import Channels
 from mainspring.serve.chat_api import ChatApi
 from mainspring.serve.fleet import Fleet
 from mainspring.serve.guard import COOKIE, Allowed, Guard, page_key, refused, token_of
 from mainspring.serve.hub import Hub
 from mainspring.serve.pages import PAGE_PATHS, page_routes
+from mainspring.serve.routes import PREFIX, ApiCall, Route, ServerParts
 from mainspring.settings import Config
 
 LOGIN, PAIR, LOGOUT = f"{PREFIX}/login", f"{PREFIX}/pair", f"{PREFIX}/logout"

@@ -12,20 +12,20 @@ from mainspring.app.operations.devices import Role
 from mainspring.events import Extent
 
 
-class _Taken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Taken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of a request, or what stands behind its `?`."""
 
 
-class Nothing(_Taken, frozen=True):
+class Nothing(Taken, frozen=True):
     pass
 
 
-class Page(_Taken, frozen=True, kw_only=True):
+class Page(Taken, frozen=True, kw_only=True):
     limit: int = 200
     offset: int = 0
 
 
-class EventsAfter(_Taken, frozen=True, kw_only=True):
+class EventsAfter(Taken, frozen=True, kw_only=True):
     """Events with a number above `after`, or, with `before`, the last ones below it."""
 
     after: int = 0
@@ -33,34 +33,34 @@ class EventsAfter(_Taken, frozen=True, kw_only=True):
     limit: int = 200
 
 
-class EventAsked(_Taken, frozen=True, kw_only=True):
+class EventAsked(Taken, frozen=True, kw_only=True):
     seq: int
 
 
-class BlobAsked(_Taken, frozen=True, kw_only=True):
+class BlobAsked(Taken, frozen=True, kw_only=True):
     sha256: str
     size: int
 
 
-class KeptAsked(_Taken, frozen=True, kw_only=True):
+class KeptAsked(Taken, frozen=True, kw_only=True):
     """A version of an output, by default the newest."""
 
     name: str
     version: int | None = None
 
 
-class ArtifactsCompared(_Taken, frozen=True, kw_only=True):
+class ArtifactsCompared(Taken, frozen=True, kw_only=True):
     name: str
     old: int | None = None
     new: int | None = None
 
 
-class ArtifactWords(_Taken, frozen=True, kw_only=True):
+class ArtifactWords(Taken, frozen=True, kw_only=True):
     words: str = ""
     session: str = ""
 
 
-class SaveFile(_Taken, frozen=True, kw_only=True):
+class SaveFile(Taken, frozen=True, kw_only=True):
     """A file of the session's workspace, kept under its own or another name."""
 
     path: str
@@ -68,71 +68,71 @@ class SaveFile(_Taken, frozen=True, kw_only=True):
     note: str = ""
 
 
-class CallAskedFor(_Taken, frozen=True, kw_only=True):
+class CallAskedFor(Taken, frozen=True, kw_only=True):
     call: str
 
 
-class BackAsked(_Taken, frozen=True, kw_only=True):
+class BackAsked(Taken, frozen=True, kw_only=True):
     """Without `to_seq` before the last turn."""
 
     to_seq: int | None = None
 
 
-class OutputAsked(_Taken, frozen=True, kw_only=True):
+class OutputAsked(Taken, frozen=True, kw_only=True):
     """Without `since` the end of what there is."""
 
     handle: str
     since: int | None = None
 
 
-class FolderAsked(_Taken, frozen=True, kw_only=True):
+class FolderAsked(Taken, frozen=True, kw_only=True):
     """Settings for work in a folder; without one, those of the user."""
 
     folder: str = ""
 
 
-class SessionAsked(_Taken, frozen=True, kw_only=True):
+class SessionAsked(Taken, frozen=True, kw_only=True):
     session: str = ""
 
 
-class CostAsked(_Taken, frozen=True, kw_only=True):
+class CostAsked(Taken, frozen=True, kw_only=True):
     session: str = ""
     by: CostKey = "model"
     day: str = ""
 
 
-class ChangesAsked(_Taken, frozen=True, kw_only=True):
+class ChangesAsked(Taken, frozen=True, kw_only=True):
     step: int | None = None
 
 
-class Said(_Taken, frozen=True, kw_only=True):
+class Said(Taken, frozen=True, kw_only=True):
     text: str
 
 
-class Answer(_Taken, frozen=True, kw_only=True):
+class Answer(Taken, frozen=True, kw_only=True):
     """An answer to one call, or to all that is open. It counts only for the arguments that were shown."""
 
     reply: ApprovalReply
     call: str = ""
 
 
-class GoBack(_Taken, frozen=True, kw_only=True):
+class GoBack(Taken, frozen=True, kw_only=True):
     """Without `to_seq` the last turn is taken back."""
 
     to_seq: int | None = None
     scope: Extent = "conversation"
 
 
-class ForkAt(_Taken, frozen=True, kw_only=True):
+class ForkAt(Taken, frozen=True, kw_only=True):
     at: int | None = None
     model: str = ""
 
 
-class ProcessNamed(_Taken, frozen=True, kw_only=True):
+class ProcessNamed(Taken, frozen=True, kw_only=True):
     handle: str
 
 
-class StartGoal(_Taken, frozen=True, kw_only=True):
+class StartGoal(Taken, frozen=True, kw_only=True):
     """A goal in a folder of this machine, worked on by the daemon."""
 
     text: str
@@ -147,11 +147,11 @@ class StartGoal(_Taken, frozen=True, kw_only=True):
     notify: tuple[str, ...] = ()
 
 
-class Order(_Taken, frozen=True, kw_only=True):
+class Order(Taken, frozen=True, kw_only=True):
     order: Literal["pause", "stop"]
 
 
-class PairOffer(_Taken, frozen=True, kw_only=True):
+class PairOffer(Taken, frozen=True, kw_only=True):
     """With the `address` of the server, as the device calls it, there is a picture of the link."""
 
     role: Role = "watch"
@@ -159,7 +159,7 @@ class PairOffer(_Taken, frozen=True, kw_only=True):
     address: str = ""
 
 
-class DeviceNamed(_Taken, frozen=True, kw_only=True):
+class DeviceNamed(Taken, frozen=True, kw_only=True):
     name: str
 
 

@@ -9,7 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from mainspring.app.records import recording
+from mainspring.app.operations.sessions import journal_of
+from mainspring.app.records import recording, vault_of
+from mainspring.app.stores import sessions_of
 from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.errors import UsageError
 from mainspring.events import BranchMoved, FilesChanged, SessionStarted, UserSaid
@@ -58,6 +60,14 @@ async def commit_branch(config: Config, session: Session) -> BranchMoved | None:
         return None
     await recorder.record(made)
     return redacted(made, recorder.vault)
+
+
+async def branch_of(config: Config, session: str) -> BranchMoved | None:
+    """The branch that a session works on and that has not landed, as it is now."""
+    async with journal_of(config, session) as journal:
+        vault = vault_of(sessions_of(config), journal.session, config)
+        at = await _branch(journal, vault)
+    return redacted(at.moved, vault) if at else None
 
 
 async def land(config: Config, session: str, how: HowToLand) -> Landed:

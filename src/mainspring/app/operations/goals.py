@@ -9,7 +9,7 @@ import asyncio
 
 import msgspec
 
-from mainspring.app.goals import GoalOptions, end_processes_of, start_goal, tell_goal
+from mainspring.app.goals import GoalOptions, end_processes_of, resume_goal, start_goal, tell_goal
 from mainspring.app.operations.goal_list import graded, list_goals
 from mainspring.app.operations.reports import goal_report
 from mainspring.app.operations.timeline import BackAt, go_back_to
@@ -113,6 +113,15 @@ async def begin_in_background(config: Config, given: str, options: GoalOptions) 
     session = await begin_goal(config, given, options)
     await asyncio.to_thread(ensure, config)
     return session
+
+
+async def resume_in_background(config: Config, session: str, options: GoalOptions) -> str:
+    """Leaves a goal that is paused, was interrupted or has ended short of done to the daemon again, with
+    other limits where they are given; gives its session."""
+    async with resume_goal(session, options, config=config) as pursuit:
+        name = pursuit.session.id
+    await asyncio.to_thread(ensure, config)
+    return name
 
 
 def list_profiles(config: Config) -> list[Profile]:

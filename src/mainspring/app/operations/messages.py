@@ -146,6 +146,29 @@ def list_queued(config: Config, session: str) -> list[LeftMessage]:
     return [message for message, command in _waiting(config, session) if command.is_line]
 
 
+class UnsaidMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that waits to be said; `is_steer` when it enters the running turn."""
+
+    id: str
+    text: str
+    is_steer: bool = False
+
+
+def list_waiting(config: Config, session: str) -> tuple[UnsaidMessage, ...]:
+    """All that waits for the end of a step or of a turn, the oldest first, from every face."""
+    return tuple(
+        UnsaidMessage(id=message.id, text=message.text, is_steer=command.is_steer)
+        for message, command in _waiting(config, session)
+        if (command.is_steer or command.is_queued) and not command.needs_chat
+    )
+
+
+def take_back(config: Config, session: str, message: str) -> bool:
+    """Withdraws what waits; False when it was said, or is just being said."""
+    found = [left for left, _ in _waiting(config, session) if left.id == message]
+    return bool(found) and withdraw(found[0].file)
+
+
 def _waiting(config: Config, session: str) -> Iterator[tuple[LeftMessage, SayCommand]]:
     for left in Inbox(sessions_of(config).directory(session)).waiting(SayCommand):
         command = left.command

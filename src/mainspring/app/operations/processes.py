@@ -116,18 +116,27 @@ async def stop_process(config: Config, session: str, handle: str) -> StoppedProc
 async def process_output(
     config: Config, session: str, handle: str, since: int | None = None
 ) -> ProcessOutput:
-    """What a background process wrote from a byte on, or its end; secrets are hidden."""
+    """What a background process wrote from a byte on, or its end; secrets are hidden. Of one whose output is
+    gone with its session's work, only that it has ended."""
     store = sessions_of(config)
     name = await store.find(session)
+    is_kept = (store.directory(name) / FOLDER / handle).is_dir()
+    if not is_kept and (known := (await _recorded(config, name)).get(handle)):
+        code = known.ended.exit_code if known.ended else None
+        return ProcessOutput(handle=handle, text="", next_offset=since or 0, is_running=False, exit_code=code)
     background = _found(store, name, handle)
     status = background.status()
     start = max(status.output_bytes - _TAIL_BYTES, 0) if since is None else since
     read = await asyncio.to_thread(background.output, start, _TAIL_BYTES)
-    text = vault_of(store, name, config).redact(read.data.decode("utf-8", "replace"))
+    data, end = read.data, read.data.rfind(b"\n") + 1
+    is_more = is_alive(status) or read.next_offset < status.output_bytes
+    if is_more and end:  # whole lines: neither a letter nor a secret is torn
+        data = data[:end]
+    text = vault_of(store, name, config).redact(data.decode("utf-8", "replace"))
     return ProcessOutput(
         handle=handle,
         text=plain(text),
-        next_offset=read.next_offset,
+        next_offset=read.next_offset - len(read.data) + len(data),
         is_running=is_alive(status),
         exit_code=status.exit_code,
     )

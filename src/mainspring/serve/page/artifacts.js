@@ -7,8 +7,9 @@ import { texts } from './texts.js';
 
 const query = (version) => `name=${encodeURIComponent(version.name)}&version=${version.version}`;
 
-/** @param {{block: any, name: string}} props */
-function Block({ block, name }) {
+/** @param {{block: any, name: string, type: string}} props */
+function Block({ block, name, type }) {
+  if (type === 'text/x-diff' && block.text) return html`<${Diff} lines=${block.text.split('\n')} view="unified" />`;
   if (block.kind === 'picture') {
     return html`<figure><img class="picture" alt=${block.text ? `${name}, ${block.text}` : name} src=${`data:${block.media_type};base64,${block.data}`} />
       ${block.text && html`<figcaption class="quiet">${block.text}</figcaption>`}</figure>
@@ -34,7 +35,7 @@ export function Preview({ version }) {
   const doing = useDoing();
   return html`<div class="preview"><${Problem} error=${error || compared.error || doing.error} />
     ${data && !data.blocks.length && html`<p class="quiet">${data.why_not || texts.noPreview}</p>`}
-    ${data && data.blocks.map((block, place) => html`<${Block} key=${place} block=${block} name=${version.name} />`)}
+    ${data && data.blocks.map((block, place) => html`<${Block} key=${place} block=${block} name=${version.name} type=${version.blob.media_type} />`)}
     ${isCompared && compared.data && html`<${Diff} lines=${compared.data.lines} view="unified" />`}
     <div class="actions"><button onClick=${() => doing.run(() => download(`${at}/content?${query(version)}`, version.name.split('/').pop()))}>${texts.download}</button>
       ${version.version > 1 && html`<button aria-pressed=${isCompared} onClick=${() => setCompared(!isCompared)}>${texts.compare}</button>`}</div>
@@ -74,7 +75,7 @@ export function SessionArtifacts({ session, row, maySteer }) {
     setPath(''); setNote(''); setCount(count + 1);
   });
   return html`<section><${Problem} error=${error} />
-    ${data && !data.length && html`<${Empty} title=${texts.noArtifacts} help=${texts.noArtifactsHelp} />`}
+    ${data && !data.length && html`<${Empty} title=${texts.noArtifacts} help=${maySteer ? texts.noArtifactsHelp : texts.noArtifactsYet} />`}
     <ul class="cards">${byName(data || []).reverse().map((versions) => html`<${Kept} key=${versions[0].name} versions=${versions} />`)}</ul>
     ${maySteer && html`<form class="card keep" onSubmit=${(event) => { event.preventDefault(); keep(); }}>
       <h2>${texts.keep}</h2><div class="fields"><label>${texts.keepPath}<input value=${path} placeholder="plots/loss.png" onInput=${(event) => setPath(event.currentTarget.value)} /></label>
@@ -93,7 +94,8 @@ export function ArtifactsView({ rows }) {
     <div class="bar"><input type="search" aria-label=${texts.searchArtifacts} placeholder=${texts.searchArtifacts} value=${words}
       onInput=${(event) => setWords(event.currentTarget.value)} /></div>
     <${Problem} error=${error} />
-    ${data && !data.length && html`<${Empty} title=${texts.noArtifacts} help=${texts.noArtifactsHelp} />`}
+    ${data && !data.length && html`<${Empty} title=${asked ? texts.noArtifactsFound : texts.noArtifacts} help=${asked ? texts.otherWords : texts.noArtifactsYet} />`}
     <ul class="cards">${(data || []).slice(0, 200).map((found) => html`<${Kept} key=${`${found.version.session}/${found.version.name}`}
-      versions=${[found.version]} session=${rows.get(found.version.session) || {}} line=${found.line} />`)}</ul></main>`;
+      versions=${[found.version]} session=${rows.get(found.version.session) || {}} line=${found.line} />`)}</ul>
+    ${data && data.length > 200 && html`<p class="quiet">${(data.length - 200).toLocaleString('en')} ${texts.notShown}. ${texts.otherWords}</p>`}</main>`;
 }

@@ -38,6 +38,8 @@ export function MetricPlot({ metric, target }) {
   const outline = [...rows.map((row) => [x(row.iteration), y(row.mean + band(row))]),
     ...[...rows].reverse().map((row) => [x(row.iteration), y(row.mean - band(row))])];
   const title = `${metric.name}: ${rows.map((row) => figure(row.mean)).join(', ')}`;
+  // beside the end of the curve that is further away
+  const isFirstFar = target && Math.abs(rows[0].mean - target.value) > Math.abs(rows[rows.length - 1].mean - target.value);
   const marks = last - first > 12 ? ticks(first, last).filter(Number.isInteger) : rows.map((row) => row.iteration);
   return html`<svg class="plot" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label=${title}>
     ${ticks(low, high).map((at) => html`<g key=${at}><line class="grid" x1=${EDGE.left} x2=${WIDTH - EDGE.right} y1=${y(at)} y2=${y(at)} />
@@ -45,7 +47,7 @@ export function MetricPlot({ metric, target }) {
     ${[...new Set(marks)].map((at) => html`<text key=${`x${at}`} x=${x(at)} y=${HEIGHT - 8} text-anchor="middle">${at}</text>`)}
     ${rows.length > 1 && html`<polygon class="band" points=${points(outline)} />`}
     ${target && html`<g><line class="target-line" x1=${EDGE.left} x2=${WIDTH - EDGE.right} y1=${y(target.value)} y2=${y(target.value)} />
-      <text class="target-text" x=${WIDTH - EDGE.right} y=${y(target.value) - 5} text-anchor="end">${texts.target} ${target.relation} ${figure(target.value)}</text></g>`}
+      <text class="target-text" x=${isFirstFar ? EDGE.left + 4 : WIDTH - EDGE.right} y=${y(target.value) - 5} text-anchor=${isFirstFar ? 'start' : 'end'}>${texts.target} ${target.relation} ${figure(target.value)}</text></g>`}
     <polyline class="curve" points=${points(rows.map((row) => [x(row.iteration), y(row.mean)]))} />
     ${rows.map((row) => html`<g key=${`p${row.iteration}`}>
       <line class="whisker" x1=${x(row.iteration)} x2=${x(row.iteration)} y1=${y(row.mean - band(row))} y2=${y(row.mean + band(row))} />
@@ -83,7 +85,7 @@ export function ClaimGraph({ claims }) {
       return html`<path key=${`${each}-${claim.name}`} class="edge" d=${`M${x1 + 110} ${y1} C${x1 + 130} ${y1} ${x2 - 20} ${y2} ${x2} ${y2}`} />`;
     }))}
     ${claims.map((claim) => { const [left, top] = placeOf(claim.name); return html`<g key=${claim.name} class=${`node ${claimTone(claim.status)}`}>
-      <rect x=${left} y=${top - 15} width="110" height="30" rx="15" /><text x=${left + 55} y=${top + 5} text-anchor="middle">${claim.name.slice(0, 14)}</text></g>`; })}
+      <rect x=${left} y=${top - 15} width="110" height="30" rx="15" /><text x=${left + 55} y=${top + 5} text-anchor="middle">${claim.name.length > 13 ? `${claim.name.slice(0, 12)}…` : claim.name}<title>${claim.name}</title></text></g>`; })}
   </svg></div>`;
 }
 

@@ -26,15 +26,17 @@ export function pairs(lines) {
 
 /** @param {{lines: string[], view: string}} props */
 export function Diff({ lines, view }) {
-  const shown = lines.filter((line) => !/^(---|\+\+\+) /.test(line)).slice(0, MOST).map((line) => line.replace(/\n$/, ''));
+  const all = lines.filter((line) => !/^(---|\+\+\+) /.test(line));
+  const shown = all.slice(0, MOST).map((line) => line.replace(/\n$/, ''));
+  const more = all.length > MOST && html`<p class="quiet">${(all.length - MOST).toLocaleString('en')} ${texts.moreLines}</p>`;
   if (!shown.length) return html`<p class="quiet">${texts.binary}</p>`;
   if (view === 'split') {
     return html`<div class="scroll diff split" tabindex="0"><table><tbody>${pairs(shown).map(([one, other], place) => html`<tr key=${place}>
       ${one !== null && one[0] === '@' ? html`<td class="at" colspan="2">${one}</td>` : html`
         <td class=${one === null ? 'gap' : toneOf(one)}>${one === null ? '' : one.slice(1)}</td>
-        <td class=${other === null ? 'gap' : toneOf(other)}>${other === null ? '' : other.slice(1)}</td>`}</tr>`)}</tbody></table></div>`;
+        <td class=${other === null ? 'gap' : toneOf(other)}>${other === null ? '' : other.slice(1)}</td>`}</tr>`)}</tbody></table></div>${more}`;
   }
-  return html`<pre class="diff" tabindex="0">${shown.map((line, place) => html`<span key=${place} class=${toneOf(line)}>${`${line}\n`}</span>`)}</pre>`;
+  return html`<pre class="diff" tabindex="0">${shown.map((line, place) => html`<span key=${place} class=${toneOf(line)}>${`${line}\n`}</span>`)}</pre>${more}`;
 }
 
 /** Several changed files, with one choice of how. @param {{files: {path: string, kind?: string, lines: string[], extra?: any}[]}} props */

@@ -12,7 +12,7 @@ const GROUPS = {
 const SHOWN = 200;
 
 /** @param {any} row */
-export const stateOf = (row) => (row.goal ? row.goal_state + (row.grade ? `, ${row.grade}` : '') : row.state);
+export const stateOf = (row) => (row.goal ? (texts.goalStates[row.goal_state] || row.goal_state) + (row.grade ? `, ${row.grade}` : '') : row.state);
 
 /** @param {string} state */
 export const toneOf = (state) =>
@@ -23,6 +23,7 @@ export const toneOf = (state) =>
 export function FleetView({ rows, all, questions }) {
   const [group, setGroup] = useState('all');
   const [words, setWords] = useState('');
+  const [most, setMost] = useState(SHOWN);
   const asking = new Set(questions.map((each) => each.session));
   const wanted = words.toLowerCase();
   const agents = rows.reduce((counts, row) => (row.agent ? counts.set(row.parent, (counts.get(row.parent) || 0) + 1) : counts), new Map());
@@ -40,7 +41,7 @@ export function FleetView({ rows, all, questions }) {
     </div>
     ${!rows.length && html`<${Empty} title=${texts.noSessions} help=${texts.noSessionsHelp} />`}
     ${rows.length > 0 && !found.length && html`<${Empty} title=${texts.noMatch} help=${texts.noMatchHelp} />`}
-    <ul class="cards">${found.slice(0, SHOWN).map((row) => html`<li key=${row.id}>
+    <ul class="cards">${found.slice(0, most).map((row) => html`<li key=${row.id}>
       <a class="card session-card" href=${`#/s/${row.id}${row.goal ? '/goal' : ''}`}>
         <span class="head"><b class="title">${row.goal || row.title || row.id}</b>
           ${asking.has(row.id) ? html`<${Chip} tone="ask">${texts.needsYou}<//>` : html`<${Chip} tone=${toneOf(stateOf(row))}>${stateOf(row)}<//>`}</span>
@@ -50,5 +51,6 @@ export function FleetView({ rows, all, questions }) {
           <span class="path">${row.workspace}</span><span>${ago(row.updated_us)} ${texts.ago}</span><span>${money(row.cost_usd)}</span></span>
       </a></li>`)}
     </ul>
+    ${found.length > most && html`<button class="wide" onClick=${() => setMost(most + SHOWN)}>${texts.showMore} · ${(found.length - most).toLocaleString('en')} ${texts.notShown}</button>`}
   </main>`;
 }

@@ -20,6 +20,7 @@ export function StartView({ rows }) {
   const isGoal = kind === 'kindGoal';
   const { data: profiles } = useData(isGoal ? '/profiles' : '');
   const { data: channels } = useData('/channels');
+  const { data: models } = useData('/models');
   const { error, isBusy, run } = useDoing();
   const set = (name) => (value) => setGiven((before) => ({ ...before, [name]: value }));
   const begin = () => run(async () => {
@@ -39,15 +40,15 @@ export function StartView({ rows }) {
       <${Field} label=${texts.folder} help=${texts.folderHelp} list=${folders} value=${given.workspace} onValue=${set('workspace')} />
       ${isGoal && html`<${Field} label=${texts.check} help=${texts.checkHelp} value=${given.check} onValue=${set('check')} />`}
       <div class="fields">
-        <${Field} label=${texts.model} help=${texts.modelHelp} value=${given.model} onValue=${set('model')} />
+        <${Field} label=${texts.model} help=${texts.modelHelp} list=${(models || []).slice(0, 300)} value=${given.model} onValue=${set('model')} />
         ${select(texts.mode, 'mode', [['', texts.modeDefault], ...Object.entries(texts.modes)])}
         <${Field} label=${texts.cap} kind="decimal" value=${given.cap} onValue=${set('cap')} />
         ${isGoal && html`<${Field} label=${texts.iterationsMost} kind="numeric" value=${given.most} onValue=${set('most')} />
           ${select(texts.profile, 'profile', [['', '–'], ...(profiles || []).map((name) => [name, name])])}`}
         ${channels && channels.length > 0 && select(texts.tell, 'tell', [['', texts.tellUsual], ...channels.map((each) => [each.name, each.name])])}
       </div>
-      <button class="main wide" disabled=${isBusy || !given.text.trim() || !given.workspace}>${texts.begin}</button>
       <${Problem} error=${error} />
+      <button class="main wide" disabled=${isBusy || !given.text.trim() || !given.workspace}>${texts.begin}</button>
     </form></main>`;
 }
 
@@ -70,7 +71,7 @@ export function CostView({ rows }) {
       <div class="scroll" tabindex="0"><table class="wide"><thead><tr><th scope="col">${texts.costBy[by]}</th><th scope="col" class="figure">US$</th>
         <th scope="col" class="figure">${texts.tokensWord}</th><th scope="col" class="figure">${texts.requests}</th></tr></thead>
       <tbody>${costs.rows.map((row) => html`<tr key=${row.key}>
-        <th scope="row">${by === 'session' ? html`<a href=${`#/s/${row.key}`}>${nameOf(row.key).slice(0, 80)}</a>` : row.key}
+        <th scope="row" class=${by === 'day' ? 'whole' : ''}>${by === 'session' ? html`<a href=${`#/s/${row.key}`}>${nameOf(row.key).slice(0, 80)}</a>` : row.key}
           ${most > 0 && html`<${Bar} share=${(row.spent.usd || 0) / most} />`}</th>
         <td class="figure">${money(row.spent.usd || 0)}</td><td class="figure">${tokens(row.spent)}</td>
         <td class="figure">${(row.spent.requests || 0).toLocaleString('en')}</td></tr>`)}</tbody></table></div>`}</main>`;

@@ -1,5 +1,6 @@
 // A goal: how it stands, its iterations, metrics, claims, waits, checks and outputs, and its report.
 import { Chip, clock, html, localTimes, Markdown, money, Problem, span, useData, useDoing, useNow } from './parts.js';
+import { useState } from './vendor/hooks.module.js';
 import { ClaimGraph, claimTone, figure, MetricPlot } from './charts.js';
 import { SessionArtifacts } from './artifacts.js';
 import { post } from './net.js';
@@ -51,6 +52,17 @@ function MetricCard({ report, metric }) {
     <${MetricPlot} metric=${metric} target=${target} /><p class="quiet">${texts.band}</p></figure>`;
 }
 
+/** Going on with a goal; one that ran out of something gets more of it. @param {{session: string, isOut: boolean, row: any}} props */
+function Resume({ session, isOut, row }) {
+  const [more, setMore] = useState('');
+  const { error, isBusy, run } = useDoing();
+  const name = row.goal_state === 'cost' ? 'max_cost_usd' : 'max_iterations';
+  const go = () => run(() => post(`/sessions/${session}/resume`, isOut ? { [name]: Number(more) } : {}));
+  return html`<form class="inline" onSubmit=${(event) => { event.preventDefault(); go(); }}>
+    ${isOut && html`<label class="inline">${name === 'max_cost_usd' ? texts.cap : texts.iterationsMost}<input inputmode="decimal" size="5" value=${more} onInput=${(event) => setMore(event.currentTarget.value)} /></label>`}
+    <button class="main" disabled=${isBusy || (isOut && !(Number(more) > 0))}>${texts.goOn}</button><${Problem} error=${error} /></form>`;
+}
+
 /** @param {{session: string, row: any, maySteer: boolean}} props */
 export function GoalTab({ session, row, maySteer }) {
   const { data: report, error } = useData(row ? `/sessions/${session}/report` : '', row && row.events);
@@ -58,6 +70,8 @@ export function GoalTab({ session, row, maySteer }) {
   if (error) return html`<${Problem} error=${error} />`;
   if (!report) return html`<p class="quiet">${texts.loading}</p>`;
   const isOver = !row || row.goal_state !== 'running';
+  const isResumable = row && isOver && row.goal_state !== 'done';
+  const isOut = isResumable && ['iterations', 'cost'].includes(row.goal_state);
   const order = (name) => doing.run(() => post(`/sessions/${session}/order`, { order: name }));
   const claims = report.claims || [];
   return html`<div class="goal">
@@ -70,7 +84,8 @@ export function GoalTab({ session, row, maySteer }) {
     ${report.standing_why && html`<p>${report.standing_why}</p>`}
     <div class="actions"><a class="button" href=${`#/s/${session}/report`}>${texts.readReport}</a>
       ${maySteer && !isOver && html`<button onClick=${() => order('pause')}>${texts.pause}</button>
-        <button class="danger" onClick=${() => order('stop')}>${texts.stop}</button>`}</div>
+        <button class="danger" onClick=${() => order('stop')}>${texts.stop}</button>`}
+      ${maySteer && isResumable && html`<${Resume} session=${session} isOut=${isOut} row=${row} />`}</div>
     <${Problem} error=${doing.error} />
     <${Waits} session=${session} row=${row} />
     ${(report.metrics || []).length > 0 && html`<section><h2>${texts.metrics}</h2><div class="grid">

@@ -3,7 +3,12 @@ import { useState } from './vendor/hooks.module.js';
 import { Chip, Empty, html, Problem, Tabs, useData } from './parts.js';
 import { DevicesView } from './forms.js';
 import { PushChoice } from './push.js';
+import { Approvals, Schedules } from './standing.js';
 import { texts } from './texts.js';
+
+/** @param {any} value */
+const valueOf = (value) => (value === null || value === '' ? texts.notSet : typeof value === 'string' ? value
+  : typeof value === 'object' && !Object.keys(value).length ? texts.empty : JSON.stringify(value));
 
 function Settings() {
   const { data, error } = useData('/settings');
@@ -15,9 +20,9 @@ function Settings() {
       onInput=${(event) => setWords(event.currentTarget.value)} />
       <label class="inline"><input type="checkbox" checked=${isChanged} onChange=${(event) => setChanged(event.currentTarget.checked)} /> ${texts.onlyChanged}</label></div>
     <${Problem} error=${error} />
-    ${data && !found.length && html`<${Empty} title=${texts.noMatch} />`}
+    ${data && !found.length && html`<${Empty} title=${texts.noSetting} help=${texts.otherWords} />`}
     <dl class="settings">${found.map((row) => html`<div key=${row.key}><dt><code>${row.key}</code></dt>
-      <dd><span class="value">${typeof row.value === 'string' ? row.value || '""' : JSON.stringify(row.value)}</span>
+      <dd><span class="value">${valueOf(row.value)}</span>
         ${row.origin !== 'default' ? html`<${Chip} tone="live">${row.origin}<//> <span class="quiet">${row.source}</span>` : html`<span class="quiet">${row.origin}</span>`}</dd></div>`)}</dl></section>`;
 }
 
@@ -25,7 +30,7 @@ function Doctor() {
   const { data, error } = useData('/doctor');
   if (!data) return error ? html`<${Problem} error=${error} />` : html`<p class="quiet">${texts.loading}</p>`;
   const isHealthy = data.rung && data.checks.every((check) => check.is_ok || !check.is_needed);
-  return html`<section><p class=${`verdict ${isHealthy ? 'good' : 'bad'}`}>${isHealthy ? texts.healthy : texts.unhealthy} mainspring ${data.version}</p>
+  return html`<section><p class=${`verdict ${isHealthy ? 'good' : 'bad'}`}>${isHealthy ? texts.healthy : texts.unhealthy} <span class="quiet">mainspring ${data.version}</span></p>
     <ul class="cards">${data.checks.map((check) => html`<li class="card" key=${check.name}><span class="head"><b>${check.name}</b>
       <${Chip} tone=${check.is_ok ? 'good' : check.is_needed ? 'bad' : 'doubt'}>${check.is_ok ? texts.ok : texts.missing}<//></span>
       ${check.found && html`<span class="quiet">${check.found}</span>`}
@@ -38,9 +43,11 @@ function Doctor() {
 
 /** @param {{route: string, me: any, onLeave: () => void, isInstallable: boolean | null}} props */
 export function MachineView({ route, me, onLeave, isInstallable }) {
-  const items = /** @type {[string, string][]} */ ([['#/machine', texts.devices], ['#/machine/settings', texts.settings], ['#/machine/doctor', texts.doctor]]);
+  const items = /** @type {[string, string][]} */ ([['#/machine', texts.devices], ['#/machine/approvals', texts.approvals], ['#/machine/schedules', texts.schedules], ['#/machine/settings', texts.settings], ['#/machine/doctor', texts.doctor]]);
+  const maySteer = me.role === 'steer' || me.role === 'owner';
   return html`<main><h1>${texts.machine}</h1><${Tabs} items=${items} here=${route} label=${texts.machine} />
-    ${route === '#/machine/settings' ? html`<${Settings} />` : route === '#/machine/doctor' ? html`<${Doctor} />`
+    ${route === '#/machine/approvals' ? html`<${Approvals} maySteer=${maySteer} />` : route === '#/machine/schedules' ? html`<${Schedules} maySteer=${maySteer} />`
+      : route === '#/machine/settings' ? html`<${Settings} />` : route === '#/machine/doctor' ? html`<${Doctor} />`
       : html`<${DevicesView} me=${me} onLeave=${onLeave} /><${PushChoice} isInstallable=${isInstallable} me=${me} />
         ${isInstallable !== null && html`<p class="quiet">${isInstallable ? texts.installable : texts.plainPage}</p>`}`}</main>`;
 }

@@ -41,8 +41,8 @@ function Always({ question, isBusy, onGive, onCancel }) {
       <button onClick=${onCancel}>${texts.cancel}</button></div></fieldset>`;
 }
 
-/** @param {{asked: any, mayAnswer: boolean, isAlone?: boolean}} props */
-export function QuestionCard({ asked, mayAnswer, isAlone = true }) {
+/** `isHere`: on the page of its session. @param {{asked: any, mayAnswer: boolean, isHere?: boolean}} props */
+export function QuestionCard({ asked, mayAnswer, isHere }) {
   const { session, question } = asked;
   const { error, isBusy, run } = useDoing();
   const [text, setText] = useState('');
@@ -61,10 +61,10 @@ export function QuestionCard({ asked, mayAnswer, isAlone = true }) {
   });
   if (other) return html`<${Answered} asked=${asked} found=${other} />`;
   return html`<article class="question" aria-label=${`${question.tool} ${shown(question)}`.slice(0, 120)}>
-    <p class="meta"><${Chip} tone="doubt">${question.tool}<//>${!isAlone || html`<a href=${`#/s/${session}`}>${asked.title || session}</a>`}
-      ${question.reason && html`<span>${question.reason}</span>`}
+    <p class="meta"><${Chip} tone="doubt">${question.tool}<//>${!isHere && html`<a href=${`#/s/${session}`}>${asked.title || session}</a>`}
+      ${question.reason && !isAsk && html`<span>${question.reason}</span>`}
       ${question.estimate_usd != null && html`<span>≈ ${money(question.estimate_usd)}</span>`}</p>
-    <pre class="asked" tabindex="0">${shown(question)}</pre>
+    ${isAsk ? html`<p class="asks">${shown(question)}</p>` : html`<pre class="asked" tabindex="0">${shown(question)}</pre>`}
     ${!isAsk && html`<${Folded} title=${texts.arguments} text=${question.arguments} class="fold" />`}
     ${(question.scripts || []).map((script) => html`
       <${Folded} key=${script.path} title=${script.path} text=${script.text} class="fold" />`)}
@@ -142,8 +142,8 @@ export function InboxView({ questions, mayAnswer }) {
     ${several.length > 1 && mayAnswer && html`<div class="card batch"><div class="actions">
       <button onClick=${() => setChosen(new Set(isAll ? [] : several.map(keyOf)))}>${isAll ? texts.selectNone : texts.selectAll}</button>
       <span class="quiet">${selected.length} ${texts.selected}</span>
-      <button class="main" disabled=${isBusy || !selected.length} onClick=${() => giveAll({})}>${texts.allowSelected} ${selected.length || ''}</button>
-      <button disabled=${isBusy || !selected.length} onClick=${() => giveAll({ decision: 'reject', feedback: why })}>${texts.refuseSelected} ${selected.length || ''}</button></div>
+      ${selected.length > 0 && html`<button class="main" disabled=${isBusy} onClick=${() => giveAll({})}>${texts.allowSelected} ${selected.length}</button>
+        <button disabled=${isBusy} onClick=${() => giveAll({ decision: 'reject', feedback: why })}>${texts.refuseSelected} ${selected.length}</button>`}</div>
       ${selected.length > 0 && html`<label>${texts.why}<input value=${why} onInput=${(event) => setWhy(event.currentTarget.value)} /></label>`}</div>`}
     <${Problem} error=${error} />
     ${questions.map((asked) => html`<div class="choose" key=${keyOf(asked)}>

@@ -1,8 +1,9 @@
 // One session: its transcript, changes, outputs and processes, and what can be told to it.
-import { useEffect, useRef, useState } from './vendor/hooks.module.js';
+import { useEffect, useLayoutEffect, useRef, useState } from './vendor/hooks.module.js';
 import { ago, Chip, Empty, html, money, Problem, Tabs, useData, useDoing } from './parts.js';
 import { SessionArtifacts } from './artifacts.js';
 import { BackTab } from './back.js';
+import { Branch, Checked, Farm } from './branch.js';
 import { Bar } from './charts.js';
 import { Diffs } from './diff.js';
 import { stateOf, toneOf } from './fleet.js';
@@ -13,12 +14,12 @@ import { QuestionCard } from './questions.js';
 import { texts } from './texts.js';
 import { Transcript } from './transcript.js';
 
-/** @param {{session: string, row: any}} props */
-function Changes({ session, row }) {
+/** @param {{session: string, row: any, maySteer: boolean}} props */
+function Changes({ session, row, maySteer }) {
   const { data, error } = useData(row ? `/sessions/${session}/changes` : '', row && row.events);
   const files = (data || []).flatMap((step) => (step.changed.changes || []).map((change, place) => (
     { path: change.path, kind: change.kind, lines: step.diffs[place] || [], extra: html`<p class="quiet"><a href=${`#/s/${session}/back/${step.seq - 1}`}>${texts.backTo} ${step.seq - 1}</a></p>` })));
-  return html`<section><${Problem} error=${error} />
+  return html`<section><${Branch} session=${session} row=${row} maySteer=${maySteer} /><${Checked} session=${session} row=${row} /><${Problem} error=${error} />
     ${data && !files.length && html`<${Empty} title=${texts.noChanges} help=${texts.noChangesHelp} />`}
     ${files.length > 0 && html`<${Diffs} files=${files} />`}</section>`;
 }
@@ -29,6 +30,9 @@ function ProcessCard({ process, session, maySteer }) {
   const [isRunning, setRunning] = useState(true);
   const { error, run } = useDoing();
   const at = useRef(/** @type {number | null} */ (null));
+  const shown = useRef(/** @type {any} */ (null));
+  const isAtEnd = useRef(true);
+  useLayoutEffect(() => { if (isAtEnd.current && shown.current) shown.current.scrollTop = shown.current.scrollHeight; }, [written]);
   useEffect(() => {
     let timer = 0;
     const look = async () => {
@@ -43,9 +47,10 @@ function ProcessCard({ process, session, maySteer }) {
     if (process.handle) look();
     return () => clearTimeout(timer);
   }, [process.handle]);
-  return html`<li class="card"><span class="head"><code>${process.command || process.pid}</code><${Chip} tone=${isRunning ? 'live' : ''}>${process.handle} · ${isRunning ? process.state : texts.ended}<//></span>
+  return html`<li class="card"><span class="head"><b>${process.handle || process.pid}</b><${Chip} tone=${isRunning ? 'live' : ''}>${isRunning ? process.state : texts.ended}<//></span>
+    ${process.command && html`<code class="wide">${process.command}</code>`}
     <span class="quiet">pid ${process.pid} · ${ago(process.started_us)}</span>
-    <pre class="live" tabindex="0">${written || texts.noOutput}</pre>
+    <pre class="live" tabindex="0" ref=${shown} onScroll=${(event) => { const box = event.currentTarget; isAtEnd.current = box.scrollTop + box.clientHeight > box.scrollHeight - 40; }}>${written || texts.noOutput}</pre>
     ${maySteer && process.handle && isRunning && html`<div class="actions"><button class="danger"
       onClick=${() => run(() => post(`/sessions/${session}/end-process`, { handle: process.handle }))}>${texts.endProcess}</button></div>`}
     <${Problem} error=${error} /></li>`;
@@ -59,20 +64,33 @@ function Processes({ session, row, maySteer }) {
     <ul class="cards">${(data || []).map((process) => html`<${ProcessCard} key=${`${process.handle}${process.pid}`} process=${process} session=${session} maySteer=${maySteer} />`)}</ul></section>`;
 }
 
-/** @param {{session: string, maySteer: boolean, mayAnswer: boolean, isRunning: boolean}} props */
-function Compose({ session, maySteer, mayAnswer, isRunning }) {
+/** What was left for a running turn and is not said yet. @param {{session: string, version: any, maySteer: boolean}} props */
+function Unsaid({ session, version, maySteer }) {
+  const [count, setCount] = useState(0);
+  const { data } = useData(`/sessions/${session}/waiting`, `${version}/${count}`);
+  const { error, run } = useDoing();
+  const end = (id) => run(() => post(`/sessions/${session}/waiting/end`, { id })).then(() => setCount(count + 1));
+  return html`${data && data.length > 0 && html`<ul class="cards unsaid" aria-label=${texts.unsaid}>${data.map((message) => html`<li class="card" key=${message.id}>
+    <span class="head"><span><span class="quiet">${message.is_steer ? texts.afterStep : texts.afterTurn}:</span> ${message.text}</span>
+      ${maySteer && html`<button class="small" onClick=${() => end(message.id)}>${texts.takeBack}</button>`}</span></li>`)}</ul>`}<${Problem} error=${error} />`;
+}
+
+/** @param {{session: string, maySteer: boolean, mayAnswer: boolean, isRunning: boolean, version: any}} props */
+function Compose({ session, maySteer, mayAnswer, isRunning, version }) {
   const [text, setText] = useState('');
+  const [sent, setSent] = useState(0);
   const { error, isBusy, run } = useDoing();
   const send = (how = 'say') => run(async () => {
     await post(`/sessions/${session}/${how}`, { text });
     setText('');
+    setSent(sent + 1);
   });
   const fork = () => run(async () => {
     const made = await post(`/sessions/${session}/fork`);
     location.hash = `#/s/${made.session}`;
   });
   if (!maySteer) return html`<p class="quiet">${mayAnswer ? texts.answerOnly : texts.watchOnly}</p>`;
-  return html`<form class="compose" onSubmit=${(event) => { event.preventDefault(); send(); }}>
+  return html`${isRunning && html`<${Unsaid} session=${session} version=${`${version}/${sent}`} maySteer=${maySteer} />`}<form class="compose" onSubmit=${(event) => { event.preventDefault(); send(); }}>
     <textarea rows="2" aria-label=${texts.say} placeholder=${texts.say} value=${text}
       onInput=${(event) => setText(event.currentTarget.value)}
       onKeyDown=${(event) => { if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && text.trim()) { event.preventDefault(); send(); } }} />
@@ -111,9 +129,11 @@ export function SessionView({ session, view, rows, questions, me }) {
   const items = /** @type {[string, string][]} */ ([...(row && row.goal ? [[`${at}/goal`, texts.goal]] : []), [at, texts.transcript], [`${at}/changes`, texts.changes],
     [`${at}/artifacts`, texts.artifacts], [`${at}/processes`, texts.processes]]);
   const [tab, seq] = view.split('/');
+  const [isMissing, setMissing] = useState(false);
   const wasThere = useRef(false);
   wasThere.current = wasThere.current || Boolean(row);
-  if (!row && wasThere.current) return html`<main><${Empty} title=${texts.sessionGone} help=${texts.sessionGoneHelp} /></main>`;
+  if (!row && wasThere.current) return html`<main><h1 class="hidden">${texts.session}</h1><${Empty} title=${texts.sessionGone} help=${texts.sessionGoneHelp} /></main>`;
+  if (!row && isMissing) return html`<main><h1 class="hidden">${texts.session}</h1><${Empty} title=${texts.noSession} help=${texts.noSessionHelp} /></main>`;
   const inner = { session, row, maySteer };
   return html`<main class="session">
     <h1>${name.length > 160 ? `${name.slice(0, 160)}…` : name}</h1>
@@ -123,9 +143,9 @@ export function SessionView({ session, view, rows, questions, me }) {
     ${tab === 'changes' ? html`<${Changes} ...${inner} />` : tab === 'artifacts' ? html`<${SessionArtifacts} ...${inner} />`
       : tab === 'processes' ? html`<${Processes} ...${inner} />` : tab === 'goal' ? html`<${GoalTab} ...${inner} />`
         : tab === 'report' ? html`<${ReportTab} ...${inner} />` : tab === 'back' ? html`<${BackTab} key=${seq} seq=${seq || ''} ...${inner} />` : html`
-      <${Standing} session=${session} row=${row} /><${Tasks} session=${session} rows=${rows} /><${Family} session=${session} rows=${rows} />
-      <${Transcript} session=${session}><${Waits} session=${session} row=${row} />
-        ${questions.map((asked) => html`<${QuestionCard} key=${asked.question.call} asked=${asked} mayAnswer=${me.role !== 'watch'} />`)}
-        <${Compose} session=${session} maySteer=${maySteer} mayAnswer=${me.role !== 'watch'} isRunning=${isRunning} /><//>`}
+      <${Standing} session=${session} row=${row} /><${Tasks} session=${session} rows=${rows} /><${Farm} session=${session} row=${row} rows=${rows} maySteer=${maySteer} /><${Family} session=${session} rows=${rows} />
+      <${Transcript} session=${session} onMissing=${() => setMissing(true)}><${Waits} session=${session} row=${row} />
+        ${questions.map((asked) => html`<${QuestionCard} key=${asked.question.call} asked=${asked} mayAnswer=${me.role !== 'watch'} isHere />`)}
+        <${Compose} session=${session} maySteer=${maySteer} mayAnswer=${me.role !== 'watch'} isRunning=${isRunning} version=${row && row.events} /><//>`}
   </main>`;
 }

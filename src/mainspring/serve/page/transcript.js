@@ -1,6 +1,6 @@
 // What happened in a session, as it happens. At most 300 rows are in the document, wherever one scrolls.
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from './vendor/hooks.module.js';
-import { Folded, html, Markdown, Problem, useDoing } from './parts.js';
+import { Folded, html, localTimes, Markdown, Problem, useDoing } from './parts.js';
 import { follow, get, picture } from './net.js';
 import { texts } from './texts.js';
 
@@ -9,7 +9,7 @@ const MOST = 120;
 const NEAR = 120;
 
 /** The first line of an output that says more than its title. @param {string} text */
-const snippet = (text) => (text.split('\n').find((line) => line.trim() && !/^exit code \d+$/.test(line)) || '').trim().slice(0, 120);
+const snippet = (text) => (text.split('\n').find((line) => line.trim() && !/^(exit code \d+|std(out|err):)$/.test(line)) || '').trim().slice(0, 120);
 
 /** @param {{blob: any, session: string}} props */
 function Picture({ blob, session }) {
@@ -42,7 +42,7 @@ function PartView({ part, whole, session }) {
         ? html`<span class="snippet">${snippet(part.text)}</span>` : ''}`} text=${part.text} isCut=${part.is_cut} whole=${whole}
         class=${`part ${part.kind} ${part.tone || ''}`} />${pictures}</div>`;
     default:
-      return html`<div class=${`part ${part.kind} ${part.tone || ''}`}>${part.title}</div>`;
+      return html`<div class=${`part ${part.kind} ${part.tone || ''}`}>${localTimes(part.title || '')}</div>`;
   }
 }
 
@@ -133,8 +133,8 @@ function useNear(element, onNear, version) {
   }, [version]);
 }
 
-/** @param {{session: string, children?: any}} props */
-export function Transcript({ session, children }) {
+/** `onMissing` is called when there is no such session. @param {{session: string, onMissing: () => void, children?: any}} props */
+export function Transcript({ session, onMissing, children }) {
   const [state, dispatch] = useReducer(reduce, { rows: [], last: 0, first: 1, isAtEnd: true, draft: '', status: '' });
   const [isOpen, setOpen] = useState(true);
   const { error, run } = useDoing();
@@ -151,7 +151,7 @@ export function Transcript({ session, children }) {
     let leave = () => {};
     let isGone = false;
     const begin = async () => {
-      const row = await get(`/sessions/${session}`);
+      const row = await get(`/sessions/${session}`).catch((problem) => { if (problem.status === 404) onMissing(); throw problem; });
       const { rows, from } = await earlierRows(session, row.events + 1);
       if (isGone) return;
       last.current = row.events;
