@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import msgspec
 import platformdirs
 
+from mainspring.checks.review_settings import ReviewSettings
 from mainspring.checks.settings import ChecksSettings
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.context.work import WorkSettings
@@ -195,6 +196,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a model is helped before and after its own steps."""
     checks: ChecksSettings = ChecksSettings()
     """Checks of the files that an agent changes."""
+    review: ReviewSettings = ReviewSettings()
+    """Reviews before work is done, and asking a person because of risk."""
     mcp: McpSettings = McpSettings()
     """MCP servers, whose tools agents can use."""
     notify: NotifySettings = NotifySettings()

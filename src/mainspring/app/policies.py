@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,6 +22,9 @@ from mainspring.sandbox.limits import MIB
 from mainspring.sandbox.linked_git import linked_git
 from mainspring.sandbox.policy import policy as confined
 from mainspring.settings import Config
+
+if TYPE_CHECKING:
+    from mainspring.approvals.rules import Rules
 
 DEFAULT_MODE: Mode = "auto"
 MODE_NAMES = (*MODES, *LEVELS)
@@ -117,12 +121,27 @@ def _layered(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
         mode,
         home=home,
         user=rules.load(user, source="user", home=home),
-        project=rules.load(project, source="project", home=home),
+        project=_with_sensitive(rules.load(project, source="project", home=home), config),
         grants=lambda proposed: file.live(
             session=proposed.session, workspace=proposed.workspace, now_us=time.time_ns() // 1000
         ),
         scripts=scripts.read_scripts,
     )
+
+
+def _with_sensitive(project: Rules, config: Config) -> Rules:
+    """The rules of the project, and one for each sensitive path that must be asked about before a write."""
+    review = config.settings.review
+    if review.ask != "write":
+        return project
+    from mainspring.approvals.rules import Rule  # noqa: PLC0415 - loads a shell parser, see `build_policy`
+
+    sensitive = [
+        Rule(answer="ask", name="sensitive", effect="write", path=path, reason=f"this is sensitive: {what}")
+        for what, paths in review.sensitive_paths.items()
+        for path in paths
+    ]
+    return msgspec.structs.replace(project, rules=(*project.rules, *sensitive))
 
 
 def confinement_of(

@@ -149,14 +149,18 @@ async def _resume(desk: Desk, name: str) -> None:
 
 
 async def _land(desk: Desk, how: str) -> None:
-    how = how.removeprefix("--") or "merge"
+    words = how.split()
+    is_agreed = "--yes" in words
+    how = next((each.removeprefix("--") for each in words if each != "--yes"), "merge")
     if how not in get_args(HowToLand):
-        raise UsageError("A branch is merged, squashed or discarded.", remedy="/land [merge|squash|discard]")
+        raise UsageError(
+            "A branch is merged, squashed or discarded.", remedy="/land [merge|squash|discard] [--yes]"
+        )
 
     session = desk.own.id
 
     async def between() -> None:
-        landed = await land(desk.config, session, cast("HowToLand", how))
+        landed = await land(desk.config, session, cast("HowToLand", how), is_agreed=is_agreed)
         for each in landed.left:
             desk.surface.write(f"! not put back: {plain(each)}")
 

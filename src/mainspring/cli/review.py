@@ -39,6 +39,7 @@ _INCOMPLETE = 3
     help="How the findings are printed; SARIF is version 2.1.0.",
 )
 @click.option("--json", "is_json", is_flag=True, help="The same as --format json.")
+@click.option("--risk", "is_risk", is_flag=True, help="Only its risk, with reasons; no model is asked.")
 @click.option(
     "--fail-on",
     type=click.Choice(["high", "medium", "low", "never"]),
@@ -55,12 +56,16 @@ def review_command(
     fail_on: Severity | Literal["never"],
     *,
     is_json: bool,
+    is_risk: bool,
 ) -> None:
     """Review what is not committed here, what changed since commit REF, or a diff in a file. The agent
     `review` looks at it with a fresh context and only reads. Each finding is verified before it is told: its
     file, its line and the code that it quotes must be there.
 
     The exit code is 0 without findings, 1 with some, 3 when the change was not reviewed as a whole."""
+    if is_risk:
+        _print_risk(folder.resolve(), target, is_json=is_json or form == "json")
+        return
     run = import_module("mainspring.app.operations.review").review
     found: ReviewResult = asyncio.run(
         run(load_config(), folder.resolve(), target, model=model, max_cost_usd=max_cost_usd)
@@ -87,6 +92,14 @@ def review_command(
         raise SystemExit(_INCOMPLETE)
 
 
+def _print_risk(folder: Path, target: str, *, is_json: bool) -> None:
+    risk = import_module("mainspring.app.operations.risk")
+    told = risk.risk_at(load_config(), folder, target)
+    click.echo(json_line(told) if is_json else plain("\n".join(risk.risk_lines(told.risk))))
+    if told.why_ask and not is_json:
+        click.echo(plain(f"A person is asked before such a change of a session lands: {told.why_ask}."))
+
+
 def _print_text(found: ReviewResult) -> None:
     finding_lines = import_module("mainspring.documents.review_lines").finding_lines
     for number, each in enumerate(found.findings, 1):
@@ -100,6 +113,9 @@ def _print_text(found: ReviewResult) -> None:
         why = f": {'; '.join(found.reasons)}" if found.reasons else ""
         said = f"The reviewer's own confidence, which is no evidence: {found.confidence} of 100{why}"
         click.echo(plain(said))
+    if found.risk is not None:
+        risk_lines = import_module("mainspring.app.operations.risk").risk_lines
+        click.echo(plain("\n".join(risk_lines(found.risk))))
     for each in found.not_reviewed:
         click.echo(plain(f"not reviewed: {each}"), err=True)
     count = plural(len(found.findings), "finding")

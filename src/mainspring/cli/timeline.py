@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 
 import click
 
 from mainspring.app.operations.timeline import BackAt, StepChanges, file_changes, go_back_to
 from mainspring.cli.blocking import iterate
 from mainspring.cli.config import load_config, load_config_or_defaults, newest_here
+from mainspring.cli.json_output import json_line
 from mainspring.cli.options import with_options
 from mainspring.documents.lines import change_line
 from mainspring.errors import UsageError
 from mainspring.events import Extent
 from mainspring.secrets.screen import plain
+from mainspring.settings import Config
 
 _scopes = with_options(
     click.option("--files", "is_files", is_flag=True, help="Only the files."),
@@ -26,10 +29,17 @@ _scopes = with_options(
 @click.argument("session", default="")
 @click.option("--step", type=click.IntRange(min=1), help="Only what this step did.")
 @click.option("--stat", "is_short", is_flag=True, help="Only the names of files.")
-def diff_command(session: str, step: int | None, *, is_short: bool) -> None:
+@click.option("--risk", "is_risk", is_flag=True, help="Only the risk of all that it changed, with reasons.")
+@click.option("--json", "is_json", is_flag=True, help="With --risk: print it as JSON.")
+def diff_command(session: str, step: int | None, *, is_short: bool, is_risk: bool, is_json: bool) -> None:
     """Show what each step of SESSION (by default the newest of this folder) did to files."""
     config = load_config_or_defaults()
     name = session or newest_here(config)
+    if is_json and not is_risk:
+        raise UsageError("--json is for the risk.", remedy="Give --risk as well.")
+    if is_risk:
+        _print_risk(config, name, is_json=is_json)
+        return
     is_told = False
     for changes in iterate(file_changes(config, name, step=step, has_diffs=not is_short)):
         is_told = True
@@ -81,6 +91,17 @@ def print_back(back: BackAt, scope: Extent) -> None:
     click.echo(f"{what[scope]} as after event {went.to_seq}.", err=True)
     flag = "" if scope == "both" else f" --{scope}"
     click.echo(f"To take this back: mainspring rewind {back.session} --to {went.before_seq}{flag}", err=True)
+
+
+def _print_risk(config: Config, session: str, *, is_json: bool) -> None:
+    risk = import_module("mainspring.app.operations.risk")
+    told = asyncio.run(risk.session_risk(config, session))
+    if is_json:
+        click.echo(json_line(told))
+        return
+    click.echo(plain("\n".join(risk.risk_lines(told.risk))))
+    if told.why_ask:
+        click.echo(plain(f"A person is asked before it lands: {told.why_ask}."))
 
 
 def _print_changes(changes: StepChanges) -> None:

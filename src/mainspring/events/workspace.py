@@ -119,7 +119,8 @@ class ChangesChecked(Event, frozen=True):
 
 class BranchMoved(Event, frozen=True):
     """What became of the git branch that this session works on; it began at `base` and lands there.
-    `left_out` names files that the session changed and that no commit of ours has, and why."""
+    `left_out` names files that the session changed and that no commit of ours has, and why. `risk` is the
+    score of what landed, as it was told before."""
 
     action: Literal["started", "committed", "merged", "squashed", "discarded"]
     branch: str
@@ -128,6 +129,7 @@ class BranchMoved(Event, frozen=True):
     files: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     origin: Origin | None = None
+    risk: int | None = None
 
 
 class ArtifactSaved(Event, frozen=True):

@@ -296,3 +296,20 @@ def test_two_ways_to_land_at_once_are_a_usage_error_and_change_nothing(world, ro
     assert "--merge and --squash cannot be given together" in refused
     assert git("symbolic-ref", "--short", "HEAD") == "mainspring/fix-the-bug-now"
     assert "merged" in world.command("land", world.session, "--merge", "--merge")
+
+
+def test_a_person_must_agree_before_sensitive_files_land_and_what_landed_has_its_risk(world, root, git):
+    world.write_script(shell("mkdir -p .github/workflows; echo x > .github/workflows/ci.yml"), say("done"))
+    run(world)
+    refused = world.command("land", world.session, code=3)
+    assert "A person must agree before this lands: it changes .github/workflows/ci.yml" in refused
+    assert "CI configuration" in refused
+    assert git("rev-list", "--count", "main") == "1"
+    told = world.command("diff", world.session, "--risk")
+    assert "risk: 25 of 100 (low)" in told
+    landed = world.command("land", world.session, "--yes")
+    assert "risk: 25 of 100" in landed
+    assert git("rev-list", "--count", "main") == "2"
+    assert [item.event.risk for item in world.journal() if getattr(item.event, "action", "") == "merged"] == [
+        25
+    ]

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.app.operations.risk import ChangeRisk, risk_of_branch
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import recording, vault_of
 from mainspring.app.stores import sessions_of
@@ -36,11 +37,26 @@ class _At(msgspec.Struct, frozen=True):
 
 
 class Landed(msgspec.Struct, frozen=True):
-    """What became of a branch: `tip` is its last commit, `left` are files that could not be put back."""
+    """What became of a branch: `tip` is its last commit, `left` are files that could not be put back, `risk`
+    is what landed; a branch that was discarded has none."""
 
     moved: BranchMoved
     tip: str
     left: tuple[str, ...] = ()
+    risk: ChangeRisk | None = None
+
+
+class NotAgreed(UsageError):
+    """A person must agree to a change before it lands, because of its risk. Nothing was changed."""
+
+    exit_code = 3
+
+    def __init__(self, told: ChangeRisk) -> None:
+        super().__init__(
+            f"A person must agree before this lands: {told.why_ask}.",
+            remedy="Look at it (`mainspring diff`, `mainspring review`), then land it with --yes.",
+        )
+        self.told = told
 
 
 async def begin_branch(config: Config, folder: Path, goal: str) -> BranchMoved:
@@ -70,8 +86,9 @@ async def branch_of(config: Config, session: str) -> BranchMoved | None:
     return redacted(at.moved, vault) if at else None
 
 
-async def land(config: Config, session: str, how: HowToLand) -> Landed:
-    """Brings the branch of a session into the branch that it began from, or gives it up."""
+async def land(config: Config, session: str, how: HowToLand, *, is_agreed: bool = False) -> Landed:
+    """Brings the branch of a session into the branch that it began from, or gives it up. Where its risk needs
+    a person, it must be `is_agreed`: else `NotAgreed`."""
     async with recording(session, config) as recorder:
         journal, vault = recorder.journal, recorder.vault
         at = await _branch(journal, vault)
@@ -88,15 +105,21 @@ async def land(config: Config, session: str, how: HowToLand) -> Landed:
             at = _At(at.seq, made)
         tip = await asyncio.to_thread(branches.tip_of, git, at.moved.branch)
         left: tuple[str, ...] = ()
+        told: ChangeRisk | None = None
         if how == "discard":
             await complete(recorder, root)
             left = (await go_back(recorder, root, at.seq, "files")).left
             moved = await asyncio.to_thread(branches.discard, git, at.moved)
         else:
+            base = git.text("merge-base", at.moved.base, tip, check=False) or at.moved.base
+            told = await risk_of_branch(config, journal, root, base, tip)
+            if told.why_ask and not is_agreed:
+                raise NotAgreed(told)
             message = await _whole_message(journal, at.seq)
             moved = await asyncio.to_thread(branches.land, git, at.moved, how, message)
+            moved = msgspec.structs.replace(moved, risk=told.risk.score)
         await recorder.record(moved)
-    return Landed(redacted(moved, vault), tip, left)
+    return Landed(redacted(moved, vault), tip, left, told)
 
 
 async def _commit(journal: JournalReader, git: Git, at: _At, vault: Vault) -> BranchMoved | None:

@@ -16,6 +16,8 @@ from mainspring.settings import Config
 from mainspring.workspace.git import Git
 from mainspring.workspace.parsed_diff import DiffedFile
 
+PLAIN_DIFF = ("--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/")
+"""Options of git for a diff that programs read."""
 _MAX_FILE = 8 << 20
 _MAX_NEW = 200
 
@@ -39,12 +41,13 @@ def change_at(config: Config, workspace: Path, target: str = "") -> ReviewedChan
         raise UsageError(
             f"{what}.", remedy="Name a commit, or a file with a diff: mainspring review FILE.diff"
         )
-    plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/")
-    changed = git.run("diff", *plain, "--relative", commit, "--", ".").decode("utf-8", "replace")
+    changed = git.run("diff", *PLAIN_DIFF, "--relative", commit, "--", ".").decode("utf-8", "replace")
     new = git.run("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")
     names = [name.decode("utf-8", "surrogateescape") for name in new if name]
     added = (
-        git.run("diff", *plain, "--no-index", "--", "/dev/null", name, fine=(0, 1)).decode("utf-8", "replace")
+        git.run("diff", *PLAIN_DIFF, "--no-index", "--", "/dev/null", name, fine=(0, 1)).decode(
+            "utf-8", "replace"
+        )
         for name in names[:_MAX_NEW]
     )
     left = (f"{len(names) - _MAX_NEW} more new files",) if len(names) > _MAX_NEW else ()

@@ -13,6 +13,7 @@ from mainspring.app import build
 from mainspring.app.models import delegated_model
 from mainspring.app.operations.agents import agent_of, agent_refusal
 from mainspring.app.operations.changes import change_at, reviewed_files
+from mainspring.app.operations.risk import Risk, risk_at
 from mainspring.checks.review_findings import ReviewAnswer, at_least
 from mainspring.checks.reviewer import take_review
 from mainspring.errors import MainspringError, UsageError
@@ -44,6 +45,7 @@ class ReviewResult(msgspec.Struct, frozen=True, kw_only=True):
     confidence: int | None = None
     reasons: tuple[str, ...] = ()
     cost_usd: float = 0.0
+    risk: Risk | None = None
 
     def at_least(self, severity: Severity) -> list[ReviewFinding]:
         """The verified findings that are at least this bad."""
@@ -66,6 +68,7 @@ async def review(
             "There is no change to review.", remedy="Name a commit or a file: mainspring review REF"
         )
     files = await asyncio.to_thread(lambda: reviewed_files(workspace, change.files))
+    told = await asyncio.to_thread(risk_at, config, workspace, target)
     limits = Limits(max_steps=agent.max_turns, max_tokens=agent.max_tokens, max_cost_usd=max_cost_usd)
     async with open_reviewer(config, workspace, agent, limits, model=model) as session:
         runtime = runtime_of(session)
@@ -87,6 +90,7 @@ async def review(
         confidence=ended.confidence,
         reasons=ended.reasons,
         cost_usd=ended.cost_usd,
+        risk=told.risk,
     )
 
 

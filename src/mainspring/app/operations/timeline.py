@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,7 @@ from mainspring.events import (
     AssistantSaid,
     Blob,
     Extent,
+    FileChange,
     FilesChanged,
     RewindStarted,
     SessionStarted,
@@ -28,7 +29,7 @@ from mainspring.secrets.vault import Vault
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn, plan_back
 from mainspring.settings import Config
 from mainspring.workspace.diffs import unified
-from mainspring.workspace.restore import as_change, conflicts
+from mainspring.workspace.restore import RestoreStep, as_change, conflicts, is_same, net
 
 
 class StepChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +94,26 @@ async def diffs_of(reader: JournalReader, changed: FilesChanged) -> tuple[tuple[
             for change in changed.changes
         ]
     )
+
+
+async def net_diff(reader: JournalReader, after: int = 0) -> str:
+    """What a session changed since an event, all in all, as one diff with the headers of git."""
+    found = await read_all(reader, kinds=("FilesChanged",), after=after)
+    steps = net(item.event for item in found if isinstance(item.event, FilesChanged))
+    turned = [as_change(RestoreStep(each.path, each.then, each.now)) for each in steps]
+    changes = [each for each in turned if not is_same(each.before, each.after)]
+    diffs = await diffs_of(reader, FilesChanged(changes=tuple(changes)))
+    return "".join("".join(_with_header(*each)) for each in zip(changes, diffs, strict=True))
+
+
+def _with_header(change: FileChange, lines: tuple[str, ...]) -> Iterator[str]:
+    yield f"diff --git a/{change.path} b/{change.path}\n"
+    if change.kind in ("created", "deleted"):
+        yield f"{'new' if change.kind == 'created' else 'deleted'} file mode 100644\n"
+    if lines and lines[0].startswith("--- "):
+        yield from lines
+    elif lines:
+        yield f"Binary files a/{change.path} and b/{change.path} differ\n"
 
 
 class BackPreview(msgspec.Struct, frozen=True, kw_only=True):
