@@ -27,6 +27,7 @@ NAMES = [
     "waits",
     "mcp",
     "checks",
+    "index",
     "hooks",
     "plugins",
     "tokens",

@@ -28,6 +28,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
         "work",
         (
             "checks",
+            "index",
             "engines",
             "mcp",
             "evidence",
@@ -56,7 +57,7 @@ ARROWS: dict[str, set[str]] = {
     "context": {"waits", "workspace"},
     "goals": {"evidence"},
     "agents": {"documents", "evidence"},
-    "checks": {"documents"},
+    "checks": {"documents", "index"},
     "notify": {"documents"},
     "plugins": {"engines", "mcp"},
     "report": {"documents", "evidence", "goals"},
@@ -374,9 +375,9 @@ def test_processes_are_started_only_by_sandbox_and_workspace() -> None:
 
 def test_sql_stays_in_the_journal() -> None:
     only_in(
-        {"journal", "catalog"},
+        {"journal", "catalog", "index"},
         ("sqlite3", "apsw", "asyncpg", "psycopg"),
-        "SQL belongs in journal/ and catalog/",
+        "SQL belongs in journal/, catalog/ and index/",
     )
 
 

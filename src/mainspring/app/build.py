@@ -32,6 +32,7 @@ from mainspring.app.policies import (
 from mainspring.app.private import private_config
 from mainspring.app.project_settings import settle
 from mainspring.app.records import create_recorder, open_recorder
+from mainspring.app.session_index import repository_map
 from mainspring.app.stores import sessions_of
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.app.workspaces import AllowHome
@@ -317,6 +318,7 @@ def compose_prompt(
         skills=[each for each in skills if profile != "small" or not each.is_ours],
         project=look_at(workspace),
         memory=memory_of(workspace, config).load(),
+        repository_map=repository_map(workspace, config, profile),
         profile=profile,
     )
     return parts, tuple(f"{path} is not used: {problem}." for path, problem in unread)

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from mainspring.app.session_index import SessionIndex
 from mainspring.approvals.trust import TrustFile, TrustSubject
 from mainspring.checks.programs import configured, subject_of
 from mainspring.checks.server_facts import server_rows
@@ -23,6 +24,13 @@ def session_checks(config: Config) -> SessionChecks | None:
 def regression_guard(config: Config) -> RegressionGuard | None:
     """None when it is off."""
     return None if config.settings.checks.regressions == "off" else _Guard(config)
+
+
+def code_tools(servers: Any, index: SessionIndex | None, *, has_symbols: bool = False) -> list[Tool]:
+    if servers is None and index is None:
+        return []
+    module = import_module("mainspring.checks.code_tools")
+    return module.code_tools(servers, has_symbols=has_symbols, index=index)
 
 
 class SessionChecks:
@@ -50,8 +58,9 @@ class SessionChecks:
         if self._running_servers is not None:
             await self._running_servers.close()
 
-    def tools(self, place: Path) -> list[Tool]:
-        """Those that can work in a folder: where a server is configured, installed and approved."""
+    def tools(self, place: Path, index: SessionIndex | None = None) -> list[Tool]:
+        """Those that can work in a folder: where a server is configured, installed and approved, or the index
+        can tell."""
         environment = self._config.environment
         rows = configured(server_rows(self._config.settings.checks), place, environment)
         usable = [
@@ -61,10 +70,8 @@ class SessionChecks:
             and not facts.is_ours
             and self._may_run(subject_of("language-server", facts, program, config, place))
         ]
-        if not usable:
-            return []
-        module = import_module("mainspring.checks.code_tools")
-        return module.code_tools(self._servers, has_symbols=not all(facts.is_linter for facts in usable))
+        has_symbols = not all(facts.is_linter for facts in usable)
+        return code_tools(self._servers if usable else None, index, has_symbols=has_symbols)
 
     def _servers(self) -> Any:
         if self._running_servers is None:

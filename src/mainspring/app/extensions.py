@@ -10,11 +10,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mainspring.app.checks import SessionChecks, session_checks
+from mainspring.app.checks import SessionChecks, code_tools, session_checks
 from mainspring.app.document_tools import document_tools
 from mainspring.app.hooks import hooks_of
+from mainspring.app.impact_tool import impact_tools
 from mainspring.app.plugins import UsedPlugins, load_plugins
 from mainspring.app.servers import servers_beside, servers_of
+from mainspring.app.session_index import SessionIndex, session_index
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice
 from mainspring.approvals import Mode
 from mainspring.disk.log import log
@@ -45,9 +47,11 @@ class Extensions:
         search: tuple[list[Tool], tuple[str, ...]],
         checks: SessionChecks | None,
         code: list[Tool],
+        index: SessionIndex | None,
         config: Config,
     ) -> None:
         self._config = config
+        self.index = index
         self.checks = checks
         self._code = code
         self.servers = servers
@@ -99,9 +103,11 @@ def extensions_of(
     hooks = None if child else hooks_of(place, config, plugins)
     checks = session_checks(config)
     is_usual = tools is DEFAULT_TOOLS and engine == builtin.NAME and profile != "small"
-    code = checks.tools(place) if checks and is_usual else []
+    index = session_index(place, config) if is_usual else None
+    code = (checks.tools(place, index) if checks else code_tools(None, index)) if is_usual else []
+    code += impact_tools(config) if code else []
     code += document_tools(place, config) if is_usual else []
-    return Extensions(servers, plugins, hooks, search, checks, code, config)
+    return Extensions(servers, plugins, hooks, search, checks, code, index, config)
 
 
 @asynccontextmanager
@@ -117,6 +123,8 @@ async def extensions_beside(extensions: Extensions, runtime: Runtime) -> AsyncGe
         async with servers_beside(extensions.servers, runtime):
             yield
     finally:
+        if extensions.index:
+            await extensions.index.close()
         if tasks:  # the session is closed: they are told its last events
             await asyncio.wait(tasks, timeout=_LAST_S)
             for task in tasks:

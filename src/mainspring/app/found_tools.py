@@ -44,7 +44,7 @@ def plugins_described(tools: Sequence[Tool]) -> str:
 def code_described(tools: Sequence[Tool]) -> str:
     code = ", ".join(tool.name for tool in tools if tool.name != DOCUMENT)
     office = "Office files and PDF: document." if any(tool.name == DOCUMENT for tool in tools) else ""
-    return " ".join(filter(None, (code and f"Language server: {code}.", office)))
+    return " ".join(filter(None, (code and f"Code: {code}.", office)))
 
 
 def _tokens(tools: Sequence[Tool]) -> float:

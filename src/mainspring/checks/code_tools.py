@@ -1,13 +1,13 @@
 """Tools that ask the language servers of the project: what is wrong in a file, where a name is defined and
 used, and renaming it everywhere. They are offered only where a server can answer, and found with
-`find_tools`."""
+`find_tools`. Where none knows a file, the index of the repository tells names, and says so."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 from msgspec import Meta
 
@@ -24,6 +24,7 @@ from mainspring.checks.symbol_values import (
     utf16_column,
 )
 from mainspring.documents.findings import line_of
+from mainspring.index import IndexedSymbol, UsedAt
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described, encoded, look_at, text_to_change
 from mainspring.tools.patch import Change, make_changes
@@ -43,7 +44,7 @@ class DiagnosticsArguments(Arguments, frozen=True):
 
 class SymbolsArguments(Arguments, frozen=True):
     action: Literal["outline", "definition", "references"]
-    path: str
+    path: str = ""
     line: Annotated[int, Meta(ge=0, description="Counted from 1; not for an outline")] = 0
     symbol: str = ""
 
@@ -55,9 +56,25 @@ class RenameArguments(Arguments, frozen=True):
     new_name: Annotated[str, Meta(min_length=1)]
 
 
-def code_tools(servers: Callable[[], SessionLanguageServers], *, has_symbols: bool) -> list[Tool]:
-    """The tools of a session; without a server that knows symbols only the first."""
-    tools = _CodeTools(servers)
+class SymbolIndex(Protocol):
+    """What an index knows by names alone. `is_busy`: somebody is filling it."""
+
+    is_busy: bool
+
+    async def outline(self, path: str) -> list[IndexedSymbol]: ...
+    async def definitions(self, name: str) -> list[IndexedSymbol]: ...
+    async def references(self, name: str) -> list[UsedAt]: ...
+    def path_here(self, path: str) -> str: ...
+
+
+def code_tools(
+    servers: Callable[[], SessionLanguageServers] | None,
+    *,
+    has_symbols: bool,
+    index: SymbolIndex | None = None,
+) -> list[Tool]:
+    """The tools of a session: of its servers, and what its index can tell without one."""
+    tools = _CodeTools(servers, index)
     here = Path(__file__)
     diagnostics = Tool(
         name="diagnostics",
@@ -67,14 +84,12 @@ def code_tools(servers: Callable[[], SessionLanguageServers], *, has_symbols: bo
         paths=lambda arguments: (arguments.path,),
         run=tools.diagnostics,
     )
-    if not has_symbols:
-        return [diagnostics]
     symbols = Tool(
         name="symbols",
         description=described(here.with_name("symbols.py")),
         arguments=SymbolsArguments,
         effect="read",
-        paths=lambda arguments: (arguments.path,),
+        paths=lambda arguments: (arguments.path,) if arguments.path else (),
         run=tools.symbols,
     )
     rename = Tool(
@@ -85,12 +100,15 @@ def code_tools(servers: Callable[[], SessionLanguageServers], *, has_symbols: bo
         paths=lambda arguments: (arguments.path,),
         run=tools.rename,
     )
-    return [diagnostics, symbols, rename]
+    offered = ((diagnostics, servers), (symbols, has_symbols or index), (rename, has_symbols))
+    return [tool for tool, is_offered in offered if is_offered]
 
 
 class _CodeTools:
-    def __init__(self, servers: Callable[[], SessionLanguageServers]) -> None:
-        self._servers = servers
+    def __init__(
+        self, servers: Callable[[], SessionLanguageServers] | None, index: SymbolIndex | None
+    ) -> None:
+        self._servers, self._index = servers, index
 
     async def diagnostics(self, arguments: DiagnosticsArguments, place: CallContext) -> Output:
         path, text = await _text(place, arguments.path)
@@ -103,6 +121,8 @@ class _CodeTools:
         return Output(text=_shown(lines) or f"{path}: nothing is wrong.")
 
     async def symbols(self, arguments: SymbolsArguments, place: CallContext) -> Output:
+        if self._index and not (arguments.path and await self._knows_symbols(place, arguments)):
+            return await self._from_index(self._index, arguments, place)
         path, text = await _text(place, arguments.path)
         if arguments.action == "outline":
             lines = await self._ask(place, path, text, "textDocument/documentSymbol", {}, outline_in)
@@ -130,7 +150,36 @@ class _CodeTools:
         lines = [f"{change.path}: {len(each)}" for change, each in zip(changes, edits.values(), strict=True)]
         return Output(text=f"Renamed {arguments.symbol} to {arguments.new_name}:\n{_shown(lines)}")
 
+    async def _knows_symbols(self, place: CallContext, arguments: SymbolsArguments) -> bool:
+        """Whether a server can be asked: for a name it must be told a line."""
+        if self._servers is None or (arguments.action != "outline" and not arguments.line):
+            return False
+        found, _ = await self._servers().usable(place.files.policy, place.sandbox)
+        return any(server.knows_symbols and server.takes(arguments.path) for server in found)
+
+    async def _from_index(
+        self, index: SymbolIndex, arguments: SymbolsArguments, place: CallContext
+    ) -> Output:
+        if arguments.action == "outline":
+            path, _ = await _text(place, arguments.path)
+            lines = [_outline_line(each) for each in await index.outline(path)]
+        elif not arguments.symbol:
+            raise ToolFailed("Give a symbol.")
+        elif arguments.action == "definition":
+            found = await index.definitions(arguments.symbol)
+            lines = [f"{index.path_here(each.path)}:{each.line}: {each.signature}" for each in found]
+        else:
+            used = await index.references(arguments.symbol)
+            places = [Place(index.path_here(each.path), line) for each in used for line in each.lines]
+            lines = [await _place_line(place, each) for each in places[:_MAX_LINES]]
+            lines += [f"and {len(places) - _MAX_LINES} more"] if len(places) > _MAX_LINES else []
+        what = f"{arguments.action} of {arguments.symbol or arguments.path}"
+        busy = "; it is being filled and not complete" if index.is_busy else ""
+        return Output(text=f"{_shown(lines) or f'No {what}.'}\n(from the index, by name alone{busy})")
+
     async def _for(self, place: CallContext, path: str) -> list[LanguageServer]:
+        if self._servers is None:
+            raise ToolFailed(f"No language server knows {path}.")
         found, missing = await self._servers().usable(place.files.policy, place.sandbox)
         takes = [server for server in found if server.takes(path)]
         if not takes:
@@ -198,6 +247,11 @@ async def _change(place: CallContext, file: str, edits: Sequence[TextEdit], symb
     except (ValueError, UnicodeError) as error:
         raise ToolFailed(f"{name}: {error}; nothing was changed.") from error
     return Change(name, content, encoded(decoded, after, name))
+
+
+def _outline_line(symbol: IndexedSymbol) -> str:
+    depth = symbol.parent.count(".") + 1 if symbol.parent else 0
+    return f"{'  ' * depth}{symbol.line}: {symbol.kind} {symbol.name}"
 
 
 def _shown(lines: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
 """Reads files by their grammars, as a program of its own: grammars are written in C, and some files crash
 them or keep them busy for minutes. It imports nothing of mainspring, so that it starts quickly.
 
-A request on standard input is a line of JSON (`path`, `size`, and `about`: syntax, complexities or matches
-of given queries), then so many bytes; the answer is a line: `found`, or `not_checked` with a reason.
+A request on standard input is a line of JSON (`path`, `size`, and `about`: syntax, complexities, symbols or
+matches of given queries), then so many bytes; the answer is a line: `found`, or `not_checked` with a reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import import_module
-from pathlib import PurePosixPath
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 MAX_FOUND = 20
@@ -137,6 +138,35 @@ def complexities(path: str, content: bytes) -> list[tuple[int, str, int]]:
             found[inside] = (line, name, count + 1)
         waiting += [(child, inside) for child in node.children if child.child_count or child.is_named]
     return found
+
+
+def symbols(path: str, content: bytes) -> Any:
+    """What a file defines, uses and imports; of Python also without a grammar."""
+    if b"\0" in content:
+        raise NotRead("it is not text")
+    reader, suffix = _symbol_reader(), PurePosixPath(path).suffix.lower()
+    try:
+        root = _tree(GRAMMARS[suffix], content).root_node
+    except NotRead:
+        if suffix not in PYTHON:
+            raise
+        try:
+            return reader.python_symbols(content)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise NotRead("it cannot be read as Python") from error
+    return reader.symbols_of(root, content)
+
+
+@cache
+def _symbol_reader() -> Any:
+    """Loaded by its path, since this program knows no package, and only when it is asked for symbols."""
+    spec = spec_from_file_location("code_symbols", Path(__file__).with_name("code_symbols.py"))
+    if spec is None or spec.loader is None:
+        raise NotRead("the reader of symbols is missing")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def matches(path: str, content: bytes, queries: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
@@ -297,7 +327,7 @@ def _shown(node: Any, content: bytes) -> str:
     return first if len(first) <= _MAX_SHOWN else f"{first[:_MAX_SHOWN]}…"
 
 
-_LOOKS: dict[str, Callable[..., Any]] = {"syntax": read, "complexities": complexities, "matches": matches}
+_LOOKS: dict[str, Callable[..., Any]] = {"syntax": read, "complexities": complexities, "symbols": symbols, "matches": matches}
 
 
 def main() -> None:

@@ -64,6 +64,10 @@ class Syntax:
         found = await self._ask("matches", path, content, queries)
         return [(line, name) for line, name in found]
 
+    async def symbols(self, path: str, content: bytes) -> Any:
+        """What a file defines, uses and imports, as `code_symbols` says it."""
+        return await self._ask("symbols", path, content)
+
     async def _ask(self, about: str, path: str, content: bytes, *given: Any) -> list[Any]:
         request = {"path": path, "size": len(content), "about": about, "given": given}
         async with self._turn:

@@ -51,6 +51,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "checks": Entry("checks", "List what checks find in the files that a session changed."),
         "reviews": Entry("reviews", "List reviews, and what became of their findings."),
         "impact": Entry("impact", "Show the API, callers and tests that a change reaches."),
+        "index": Entry("index", "Find symbols, uses and texts of a repository; draw a map."),
         "compare": Entry("forks", "Show where two sessions differ."),
         "context": Entry("context", "Show what fills a session's context window."),
         "execs": Entry("exec_list", "List or show the commands run with `exec`."),

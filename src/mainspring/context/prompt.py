@@ -43,7 +43,7 @@ You are mainspring. You work on files in a user's workspace with tools. Do what 
 When all is done and checked, end in one sentence. Never claim what you have not seen."""
 _MAX_INSTRUCTIONS = 32 * 1024
 _STANDARD = (("role", "", _ROLE), ("work", "", _WORK), ("end", "", _END))
-_CONTEXT = ("workspace", "project", "instructions", "skills", "memory")
+_CONTEXT = ("workspace", "project", "map", "instructions", "skills", "memory")
 """The parts that are about one workspace."""
 
 
@@ -55,6 +55,7 @@ def prompt_parts(
     skills: Sequence[Skill] = (),
     project: Project | None = None,
     memory: Sequence[Remark] = (),
+    repository_map: str = "",
     profile: Profile = "standard",
 ) -> list[tuple[PromptPart, str]]:
     """Each part with its text, in the order in which they are sent."""
@@ -64,6 +65,7 @@ def prompt_parts(
         *base,
         ("workspace", "", place),
         ("project", ", ".join(project.marks) if project else "", _project(project or Project())),
+        ("map", "", repository_map),
         *(("instructions", str(item.path), text) for item, text in _instructions(instructions)),
         ("skills", "", _skills(skills)),
         ("memory", "", _memory(memory)),

@@ -33,6 +33,13 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind_skills: bool = True
     """List mainspring's own short skills for the kind of project (Python, TypeScript, front end, API,
     database, testing, security), told by its files; small models are not shown them."""
+    index: Literal["auto", "on", "off"] = "auto"
+    """Use the index of the repository (`mainspring index`; the daemon keeps those of recent sessions): the
+    tool `symbols`, for files that no language server knows, by `find_tools`, and the map. `auto`: where there
+    is an index; `on`: also before there is one, which the first call then makes."""
+    map_tokens: Annotated[int, msgspec.Meta(ge=0)] = 600
+    """Maximum tokens, estimated, of a map of the repository in the first message of a session: what most of
+    it uses. Only where there is an index of more than 40 files; small models are not shown it. 0: none."""
     test_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
     """Seconds that such a run may take; the tests that a task names get twice as long."""
 
@@ -43,4 +50,4 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (self.after_change or ("affected" if profile == "small" else "off")) == "affected"
 
 
-UNASSISTED = WorkSettings(priming="off", after_change="off", delegate="off", kind_skills=False)
+UNASSISTED = WorkSettings(priming="off", after_change="off", delegate="off", kind_skills=False, index="off")

@@ -87,6 +87,15 @@ def locked(path: Path) -> Generator[None]:
         yield
 
 
+@contextmanager
+def try_locked(path: Path) -> Generator[bool]:
+    """The same without waiting: whether nobody else holds it."""
+    make_folder(path.parent)
+    name = path.with_suffix(".lock")
+    with closing_descriptor(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
+        yield system.try_lock(lock)
+
+
 def output_files() -> tuple[Path, ...]:
     """The files that this process's standard output and error are written to, where the system names them."""
     found: list[Path] = []

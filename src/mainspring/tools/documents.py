@@ -9,19 +9,20 @@ import hashlib
 import re
 import sys
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from mainspring import formats
 from mainspring.errors import SandboxError
-from mainspring.sandbox import MIB, Command, CommandResult, ProcessLimits
+from mainspring.sandbox import MIB, Command, CommandResult, ProcessLimits, Sandbox
+from mainspring.sandbox.files import Files
 from mainspring.sandbox.programs import confined_to_reading
 from mainspring.sandbox.streams import written
-from mainspring.tools import CallContext, ToolFailed
+from mainspring.tools import ToolFailed
 
 INSTALL = "pip install 'mainspring[documents]'"
 _NEEDED = {"pdf": "pypdfium2", "docx": "docx", "xlsx": "python_calamine"}
@@ -38,13 +39,22 @@ _FOLDERS = (Path(sys.prefix), Path(sys.base_prefix), Path(formats.__file__).pare
 kind_of = formats.kind_of
 
 
+class ReadingPlace(Protocol):
+    """Where documents are read: a call's context, or what else has files and a sandbox."""
+
+    @property
+    def files(self) -> Files: ...
+    @property
+    def sandbox(self) -> Callable[[], Awaitable[Sandbox]]: ...
+
+
 def is_for_documents(pattern: str) -> bool:
     """Whether a name, or a pattern of names (`*.{pdf,docx}`), asks for documents."""
     ends = re.split(r"[^a-z]+", pattern.lower().rpartition(".")[2])
     return not _ENDS.isdisjoint(ends)
 
 
-async def document_text(place: CallContext, path: str, data: bytes, kind: str) -> str:
+async def document_text(place: ReadingPlace, path: str, data: bytes, kind: str) -> str:
     """The whole text, with a line before each page, sheet or slide. Raises `ToolFailed`."""
     if kind == "locked":
         raise ToolFailed(f"{path} is protected by a password.")
@@ -60,7 +70,7 @@ async def document_text(place: CallContext, path: str, data: bytes, kind: str) -
 
 
 async def run_formats(
-    place: CallContext, path: str, request: Mapping[str, Any], data: bytes
+    place: ReadingPlace, path: str, request: Mapping[str, Any], data: bytes
 ) -> tuple[dict[str, Any], bytes]:
     """What the program answers, and the changed document. A document that it cannot take, that crashes it or
     takes too much, is a `ToolFailed`."""

@@ -26,6 +26,7 @@ from mainspring.errors import JournalError
 from mainspring.events import ChildEnded
 from mainspring.events.counts import plural, readable_bytes
 from mainspring.folds import CHECKPOINT_FILE
+from mainspring.index import FOLDER as INDEX_FOLDER
 from mainspring.journal import events_in
 from mainspring.settings import Config
 from mainspring.workspace.contents import MEGABYTE, is_in_use
@@ -125,6 +126,9 @@ def _files(config: Config, rows: list[SessionRow], before_s: float) -> Iterator[
         if 0 < changed_s(path) < before_s:
             yield Leftover(kind="log", path=path, bytes=bytes_in(path), why="old")
     for path in (*home.glob("artifacts/*.artifacts"), *home.glob(f"sessions/*/{CHECKPOINT_FILE}")):
+        if changed_s(path) < before_s:
+            yield Leftover(kind="cache", path=path, bytes=bytes_in(path), why="old")
+    for path in home.glob(f"{INDEX_FOLDER}/*.sqlite*"):
         if changed_s(path) < before_s:
             yield Leftover(kind="cache", path=path, bytes=bytes_in(path), why="old")
     yesterday_s = time.time() - _DAY_S

@@ -1,5 +1,6 @@
-"""What the daemon keeps beside its goals: the server of this machine, when that is wanted, and the sending of
-what people are to be told, also what processes that were killed had recorded and not told."""
+"""What the daemon keeps beside its goals: the server of this machine, when that is wanted, the indexes of
+repositories, and the sending of what people are to be told, also what processes that were killed had recorded
+and not told."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from urllib.parse import urlsplit
 
+from mainspring.app.operations.daemon_index import keep_indexes
 from mainspring.app.operations.devices import Access
 from mainspring.daemon.files import DaemonFiles, has_ended
 from mainspring.errors import MainspringError
@@ -33,6 +35,8 @@ async def company_of_daemon(
     """For as long as the block runs. With a `web_port` the server runs there, unless there is one already."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_deliver(config, say))]
+        if config.settings.work.index != "off":
+            tasks.append(group.create_task(keep_indexes(config, say, _exit_code)))
         if web_port is not None:
             tasks.append(group.create_task(_keep_web(config, web_port, say)))
         try:

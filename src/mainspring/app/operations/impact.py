@@ -21,6 +21,7 @@ from mainspring.workspace.instructions import repository_root
 _MAX_BYTES = 2 << 20
 _MAX_FILES = 50_000
 _MAX_CACHE = 512 << 20
+_SHOWN = 40
 
 
 class _Known(msgspec.Struct, frozen=True, array_like=True):
@@ -73,6 +74,33 @@ def look_at_impact(config: Config, folder: Path, paths: Sequence[str] = (), sinc
     not_read = [f"{path}: only Python is read" for path in other]
     not_read += [f"{path}: it cannot be read as Python" for path in broken]
     return impact_of({path: each.imports for path, each in known.items()}, files, before, not_read)
+
+
+def impact_lines(found: Impact) -> list[str]:
+    """For people and models alike."""
+    if not found.changed and not found.not_read:
+        return ["Nothing has changed."]
+    api = [
+        f"{each.change} {each.path}:{each.line} {each.name} [{each.semver}] {each.why}".rstrip()
+        for each in found.api
+    ]
+    callers = [f"{each.path}:{each.line} uses {each.name}" for each in found.callers]
+    return [
+        *_section("changed", found.changed),
+        *_section("public API", api),
+        *_section("callers", callers),
+        *_section("importers", found.importers),
+        *_section("tests", found.tests),
+        *_section("not looked at", found.not_read),
+        f"{found.reached} files are reached by imports; the version needs at least: {found.semver}",
+    ]
+
+
+def _section(title: str, lines: tuple[str, ...] | list[str]) -> list[str]:
+    if not lines:
+        return []
+    more = [f"  and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+    return [f"{title}:", *(f"  {line}" for line in lines[:_SHOWN]), *more]
 
 
 def _emptied(facts: FileFacts) -> FileFacts:

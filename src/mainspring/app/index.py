@@ -1,0 +1,139 @@
+"""The index of a folder's repository: opened, brought up to date, asked. Who asks for it loads it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from mainspring.app.policies import confine, confinement_of
+from mainspring.checks import NotChecked
+from mainspring.checks.grammars import GRAMMARS
+from mainspring.checks.syntax import Syntax
+from mainspring.disk.files import try_locked
+from mainspring.index import index_file
+from mainspring.index.store import IndexStore
+from mainspring.index.update import (
+    DocumentText,
+    IndexChange,
+    NotIndexed,
+    ReadSymbols,
+    Updater,
+)
+from mainspring.sandbox import Sandbox
+from mainspring.sandbox.files import Files
+from mainspring.settings import Config
+from mainspring.tools.documents import document_text
+from mainspring.workspace.instructions import repository_root
+
+Progress = Callable[[int, int], None]
+_MAX_PARSERS = 4
+_NO_SYMBOLS = (".css", ".yaml", ".yml", ".html")
+_PACKAGES = ("pypdfium2", "docx", "python_calamine")
+
+
+@cache
+def installed_readers() -> str:
+    """What can be read here, as a text: with another grammar, files are read anew."""
+    modules = sorted({grammar.module for grammar in GRAMMARS.values()} | set(_PACKAGES))
+    return " ".join(name for name in modules if find_spec(name))
+
+
+def is_code(path: str) -> bool:
+    suffix = PurePosixPath(path).suffix
+    return suffix in GRAMMARS and suffix not in _NO_SYMBOLS
+
+
+def _symbols_by(syntax: Syntax) -> ReadSymbols:
+    async def read(path: str, content: bytes) -> Any:
+        try:
+            return await syntax.symbols(path, content)
+        except NotChecked as error:
+            raise NotIndexed(str(error)) from error
+
+    return read
+
+
+class _Place(msgspec.Struct, frozen=True):
+    files: Files
+    sandbox: Callable[[], Awaitable[Sandbox]]
+
+
+class RepositoryIndex:
+    """One repository's. Parsers start with the first file that must be read; close it."""
+
+    def __init__(self, config: Config, folder: Path) -> None:
+        self.root = repository_root(folder.resolve())
+        self.file = index_file(config.home, self.root)
+        self._config = config
+        self._files = Files(confinement_of(self.root, "plan", config))
+        self._parsers = [
+            Syntax(self._files.policy, self._confined) for _ in range(min(_MAX_PARSERS, os.cpu_count() or 1))
+        ]
+        self._sandbox: Sandbox | None = None
+        self._turn = asyncio.Lock()
+
+    @property
+    def is_there(self) -> bool:
+        return self.file.exists()
+
+    def store(self) -> IndexStore:
+        return IndexStore(self.file, installed_readers())
+
+    async def update(self, on_progress: Progress = lambda _done, _all: None) -> IndexChange:
+        """Reads what changed, and ranks again when something did."""
+        return await self._updated(lambda updater: updater.update(), on_progress)
+
+    async def refresh(self, on_progress: Progress = lambda _done, _all: None) -> IndexChange:
+        """The same without ranking."""
+        return await self._updated(lambda updater: updater.update(has_ranks=False), on_progress)
+
+    async def update_files(self, *paths: str) -> IndexChange:
+        """Only these files, by their paths in the repository."""
+        return await self._updated(lambda updater: updater.update_files(paths))
+
+    async def close(self) -> None:
+        for each in self._parsers:
+            await each.close()
+        if self._sandbox:
+            await self._sandbox.close()
+            self._sandbox = None
+
+    async def _updated(
+        self,
+        run: Callable[[Updater], Awaitable[IndexChange]],
+        on_progress: Progress = lambda _done, _all: None,
+    ) -> IndexChange:
+        with try_locked(self.file) as is_only, self.store() as store:
+            if not is_only:
+                return IndexChange(is_busy=True)
+            place = _Place(self._files, self._confined)
+
+            async def text_of(path: str, data: bytes, kind: str) -> str:
+                return await document_text(place, path, data, kind)
+
+            reader: DocumentText = text_of
+            parsers = [_symbols_by(each) for each in self._parsers]
+            return await run(Updater(self.root, self._files, store, parsers, is_code, reader, on_progress))
+
+    async def _confined(self) -> Sandbox:
+        async with self._turn:
+            if self._sandbox is None:
+                self._sandbox = await confine("", self._files.policy, self._config)
+            return self._sandbox
+
+
+@asynccontextmanager
+async def repository_index(config: Config, folder: Path) -> AsyncGenerator[RepositoryIndex]:
+    index = RepositoryIndex(config, folder)
+    try:
+        yield index
+    finally:
+        await index.close()
