@@ -97,6 +97,11 @@ async def _plan(desk: Desk, _: str) -> None:
     desk.write(event_block(found.event, desk.surface.palette, columns=desk.surface.columns))
 
 
+async def _tasks(desk: Desk, words: str) -> None:
+    folder = str(desk.session.state.workspace)
+    await _show_words(desk, await cli_output(desk, "sessions", "open-tasks", "-C", folder, *_words(words)))
+
+
 async def _skills(desk: Desk, _: str) -> None:
     skills, broken = skills_of(desk.session.state.workspace, desk.config)
     lines = [f"  {each.name}: {each.description}" for each in skills]
@@ -226,6 +231,7 @@ _GOAL = _cli("goal", "list")
 LOOK_COMMANDS: dict[str, SlashCommand] = {
     "diff": SlashCommand(_diff, "What the session did to files.", "[--step N] [--stat]"),
     "plan": SlashCommand(_plan, "The agent's list of things to do."),
+    "tasks": SlashCommand(_tasks, "What plans of this project's sessions left unfinished.", "[--all]"),
     "cost": SlashCommand(_cli("cost", "{session}"), "What was spent.", "[--today] [--by KEY]"),
     "context": SlashCommand(_cli("context", "{session}"), "What fills the context window."),
     "ps": SlashCommand(_cli("ps", "{session}"), "Background processes."),

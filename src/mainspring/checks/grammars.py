@@ -327,7 +327,12 @@ def _shown(node: Any, content: bytes) -> str:
     return first if len(first) <= _MAX_SHOWN else f"{first[:_MAX_SHOWN]}…"
 
 
-_LOOKS: dict[str, Callable[..., Any]] = {"syntax": read, "complexities": complexities, "symbols": symbols, "matches": matches}
+_LOOKS: dict[str, Callable[..., Any]] = {
+    "syntax": read,
+    "complexities": complexities,
+    "symbols": symbols,
+    "matches": matches,
+}
 
 
 def main() -> None:

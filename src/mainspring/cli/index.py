@@ -106,6 +106,19 @@ def _map(tokens: int, about: str, folder: Path, *, is_json: bool) -> None:
     _show([json_line(found)] if is_json else (found.text or "Nothing here uses anything else.").split("\n"))
 
 
+@index_command.command("conventions")
+@_folder
+@_json
+def _conventions(folder: Path, *, is_json: bool) -> None:
+    """Show what is usual in this repository, counted and with examples: tests, names, imports, commits."""
+    found = operations.conventions_of(load_config_or_defaults(), folder)
+    lines = [
+        f"{each.about}: {each.text} ({each.count} of {each.total}), such as {'; '.join(each.examples)}"
+        for each in found
+    ]
+    _show([json_line(found)] if is_json else lines or ["There is too little here to say what is usual."])
+
+
 def _status_lines(found: operations.IndexStatus) -> list[str]:
     lines = [
         f"{found.root}: {plural(found.files, 'file')}, {found.code_files} of them source",

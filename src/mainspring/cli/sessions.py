@@ -28,17 +28,21 @@ from mainspring.events.counts import readable_bytes
 from mainspring.secrets.screen import plain
 
 _LINE = 60
+_SUBCOMMANDS = {
+    "delete": ("disk", "delete_command"),
+    "open-tasks": ("open_tasks", "open_tasks_command"),
+}
 
 
 class _Sessions(click.Group):
     """A list does not wait for what deletes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return ["delete"]
+        return list(_SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        is_known = cmd_name == "delete"
-        return import_module("mainspring.cli.disk").delete_command if is_known else None
+        module, name = _SUBCOMMANDS.get(cmd_name, ("", ""))
+        return getattr(import_module(f"mainspring.cli.{module}"), name) if module else None
 
 
 @click.group("sessions", cls=_Sessions, invoke_without_command=True)

@@ -298,6 +298,12 @@ class IndexStore:
         """Of each symbol its number, its file's, its name, its kind and what it is in."""
         yield from self._db.execute("SELECT id, file, name, kind, parent FROM symbols ORDER BY id")
 
+    def named(self) -> Iterator[tuple[str, str, str]]:
+        """Of each symbol its path, its name and its kind."""
+        yield from self._db.execute(
+            "SELECT f.path, s.name, s.kind FROM symbols s JOIN files f ON f.id = s.file ORDER BY s.id"
+        )
+
     def numbered_paths(self) -> dict[int, str]:
         return dict(self._db.execute("SELECT id, path FROM files"))
 

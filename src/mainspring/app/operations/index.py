@@ -3,6 +3,7 @@ map. Only updating writes, and nothing of it in the workspace."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -13,14 +14,17 @@ import msgspec
 from mainspring.app.index import RepositoryIndex, repository_index
 from mainspring.errors import MainspringError, UsageError
 from mainspring.index import IndexedSymbol, IndexStatus, Passage, UsedAt
+from mainspring.index.conventions import Convention, convention_line, conventions
 from mainspring.index.repository_map import MAX_FILES, RankedFile, render_map
 from mainspring.index.store import IndexStore
 from mainspring.index.update import IndexChange
 from mainspring.settings import Config
+from mainspring.workspace.git import Git
 from mainspring.workspace.instructions import repository_root
 
 MAP_TOKENS = 2000
 _MOST = 50
+_COMMITS = 300
 
 
 class IndexUpdate(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +56,8 @@ async def update_index(
     async with repository_index(config, folder) as index:
         change = await index.update(on_progress)
         with index.store() as store:
+            if change.read or change.removed or store.about("usual") is None:
+                await asyncio.to_thread(_keep_usual, store, index.root, config)
             status = store.status(index.root)
     return IndexUpdate(change=change, status=status, seconds=time.monotonic() - began)
 
@@ -76,6 +82,30 @@ def uses_of(config: Config, folder: Path, name: str) -> list[UsedAt]:
         return store.references(name.rpartition(".")[2])
 
 
+def conventions_of(config: Config, folder: Path) -> list[Convention]:
+    """What is usual in the repository: tests, names, imports, commits."""
+    with _opened(config, folder) as (store, root):
+        return _conventions(store, root, config)
+
+
+def _conventions(store: IndexStore, root: Path, config: Config) -> list[Convention]:
+    subjects = commit_subjects(root, config)
+    return conventions(store.paths(), store.named(), store.imports(), subjects)
+
+
+def commit_subjects(root: Path, config: Config) -> list[str]:
+    """Of the newest commits; none without a repository."""
+    log = Git(root, config.environment).text(
+        "log", "-n", str(_COMMITS), "--no-merges", "--format=%s", check=False
+    )
+    return [line for line in log.split("\n") if line]
+
+
+def _keep_usual(store: IndexStore, root: Path, config: Config) -> None:
+    """For the map: reading all of it takes too long when a session begins."""
+    store.set_about(usual=convention_line(_conventions(store, root, config)))
+
+
 def map_of(config: Config, folder: Path, *, tokens: int = MAP_TOKENS, about: str = "") -> RepositoryMap:
     with _opened(config, folder) as (store, root):
         text = map_text(store, root, tokens=tokens, about=about)
@@ -85,8 +115,14 @@ def map_of(config: Config, folder: Path, *, tokens: int = MAP_TOKENS, about: str
 def map_text(store: IndexStore, root: Path, *, tokens: int, about: str = "") -> str:
     """What is left out of an index that is behind the files: those that are gone."""
     files = [RankedFile(*each) for each in store.best(MAX_FILES)]
+    more = [line for line in (store.about("usual"),) if line]
     return render_map(
-        files, store.paths(), tokens=tokens, about=about, is_there=lambda path: (root / path).is_file()
+        files,
+        store.paths(),
+        tokens=tokens,
+        about=about,
+        more=more,
+        is_there=lambda path: (root / path).is_file(),
     )
 
 
