@@ -81,8 +81,19 @@ def test_ctrl_c_stops_once_and_quits_twice(tmux: Tmux) -> None:
     tmux.until("shell sleep 1000")
     tmux.keys("C-c")
     tmux.until("■ interrupted")
-    tmux.keys("C-c")
+    tmux.keys("C-c", "C-c")
     assert tmux.left() == 0
+
+
+def test_what_a_second_key_would_do_is_said_after_the_first(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Here."}), *FREE)
+    tmux.keys("Escape")
+    tmux.until(lambda _: "Esc again goes back to an earlier message" in tmux.screen())
+    tmux.until(lambda _: "again" not in tmux.screen())
+    tmux.type("not this")
+    tmux.keys("C-c")
+    tmux.until(lambda _: "Ctrl-C again leaves" in tmux.screen() and "not this" not in tmux.screen())
+    tmux.until(lambda _: "test · yolo" in tmux.screen() and "again" not in tmux.screen())
 
 
 def test_a_wrong_command_is_said_and_the_chat_goes_on(tmux: Tmux) -> None:
@@ -135,8 +146,10 @@ def test_an_edited_command_is_what_runs(tmux: Tmux) -> None:
     tmux.type("e")
     tmux.until("› e touch made")
     tmux.type("-by-me", "Enter")
-    tmux.until("■ done")
+    seen = tmux.until("■ done")
     assert (tmux.machine.workspace / "made-by-me").exists()
+    assert "? allow, edited by user" in seen
+    assert "✓ shell touch made-by-me" in seen
 
 
 def test_a_command_is_edited_in_the_editor(tmux: Tmux) -> None:
@@ -164,7 +177,8 @@ def test_a_lasting_yes_takes_a_time_and_a_pattern(tmux: Tmux) -> None:
     tmux.type("p")
     tmux.until("in this project. Before it")
     tmux.type("8h touch *", "Enter")
-    tmux.until("■ done")
+    seen = tmux.until("■ done")
+    assert "? allow, project touch * until 20" in seen
     grant = json.loads(tmux.machine.run("approvals", "list", "--json").stdout)
     assert (grant["scope"], grant["command"]) == ("project", "touch *")
     assert grant["expires_us"]

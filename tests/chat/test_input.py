@@ -186,6 +186,7 @@ def test_ctrl_j_makes_a_line_and_history_brings_it_back_in_the_next_chat(tmux: T
     tmux.open("chat", "--model", tmux.machine.serve({"text": "Again."}), *FREE)
     tmux.keys("C-r")
     tmux.type("on")
+    tmux.until(lambda _: "search: on" in tmux.screen() and "› one" in tmux.screen())
     tmux.keys("Enter", "Enter")
     tmux.until("Again.")
     assert b"one\\ntwo" in tmux.machine.seen[-1].body
@@ -345,6 +346,7 @@ def test_chips_stand_for_what_they_hold() -> None:
     chips = Chips()
     assert chips.paste("short") == "short"
     chip = chips.paste("x\n" * 100)
+    assert "100 lines" in chip
     assert chips.whole(f"see {chip}!") == "see " + "x\n" * 100 + "!"
     assert chips.whole("see [paste 9: 2 lines]") == "see [paste 9: 2 lines]"
     assert chips.images_in(chips.image(PNG)) == [("[image 2]", PNG)]

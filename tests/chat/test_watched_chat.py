@@ -41,7 +41,7 @@ def test_a_message_reaches_the_process_that_runs_the_session(tmux: Tmux) -> None
         seen = tmux.until("has ended")
         assert "Blue it is." in seen
         assert b"use blue" in tmux.machine.seen[1].body
-        tmux.until(lambda seen: seen.count("/help lists") == 2)
+        tmux.until(lambda _: "run by" not in tmux.screen().splitlines()[-1] and "test ·" in tmux.screen())
         tmux.type("and you?", "Enter")
         seen = tmux.until("Mine now.")
         assert seen.count("Blue it is.") == 1

@@ -144,8 +144,8 @@ def _add_control(keys: KeyBindings, screen: TerminalScreen, controls: Controls) 
         event.current_buffer.cancel_completion()
 
     @keys.add("escape", filter=~has_menu & ~vi_insert_mode)
-    def _escape(event: KeyPressEvent) -> None:
-        _stop_or_go_back(event, controls, presses)
+    def _escape(event: KeyPressEvent) -> None:  # noqa: ARG001
+        _stop_or_go_back(screen, controls, presses)
 
     @keys.add("escape", filter=~has_menu & vi_insert_mode)
     def _leave_insert(event: KeyPressEvent) -> None:
@@ -157,6 +157,7 @@ def _add_control(keys: KeyBindings, screen: TerminalScreen, controls: Controls) 
             controls.quit()
         elif not controls.stop():
             event.current_buffer.reset()
+            screen.hint("Ctrl-C again leaves", _TWICE_S)
 
     @keys.add("c-d", filter=is_empty)
     def _end(event: KeyPressEvent) -> None:  # noqa: ARG001
@@ -183,9 +184,11 @@ def _submit(event: KeyPressEvent, controls: Controls, *, is_queued: bool) -> Non
     controls.enter(text, is_queued=is_queued)
 
 
-def _stop_or_go_back(event: KeyPressEvent, controls: Controls, presses: _Presses) -> None:
+def _stop_or_go_back(screen: TerminalScreen, controls: Controls, presses: _Presses) -> None:
     is_second = presses.is_second("escape")
-    if controls.stop():
+    if controls.stop() or screen.buffer.text:
         return
-    if is_second and not event.current_buffer.text:
+    if is_second:
         controls.go_back()
+    else:
+        screen.hint("Esc again goes back to an earlier message", _TWICE_S)

@@ -63,7 +63,7 @@ class Chips:
     def paste(self, text: str) -> str:
         """What to insert for a pasted text: itself, or its chip."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        lines = text.count("\n") + 1
+        lines = text.removesuffix("\n").count("\n") + 1
         if lines <= _CHIP_LINES and len(text) <= _CHIP_CHARS:
             return text
         number = len(self._texts) + len(self._images) + 1

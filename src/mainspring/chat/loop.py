@@ -72,7 +72,8 @@ class ChatLoop:
         self.waiting: ChatWaiting | None = None
         self.questions = OpenQuestions(self._on_asked, self._on_questions)
         self._is_answering = False
-        self._has_head = False
+        self._headed = ("", "")
+        """The session whose head stands above, and its mode."""
         self.entered: asyncio.Queue[str] = asyncio.Queue()
 
     async def run(self) -> None:
@@ -104,8 +105,13 @@ class ChatLoop:
         self.session = self.status = self._stop_turn = self.waiting = None
 
     def show_head(self, folder: Path, status: SessionStatus) -> None:
-        """How a session begins in the chat, apart from what is above it."""
+        """How a session begins in the chat, apart from what is above it; one that was just here is known."""
         surface = self.surface
+        before, self._headed = self._headed, (status.session, status.mode)
+        if before[0] == status.session:
+            if before[1] != status.mode:
+                surface.write(surface.palette.paint(f"\n· mode {status.mode}", "dim"))
+            return
         head = head_block(
             __version__,
             folder,
@@ -114,8 +120,7 @@ class ChatLoop:
             columns=surface.columns,
             has_keys=not surface.takes_lines,
         )
-        surface.write(f"\n{head}" if self._has_head else head)
-        self._has_head = True
+        surface.write(f"\n{head}" if before[0] else head)
 
     async def show(self, session: Session | WatchedSession, recorded: Recorded) -> None:
         """Shows what happened."""

@@ -38,6 +38,7 @@ from mainspring.chat.picker import Picker
 from mainspring.chat.resize import ResizingApplication
 from mainspring.chat.surface import Choice, Controls
 from mainspring.chat.terminal_input import ASK_BACKGROUND, ASK_KEYBOARD, terminal_input
+from mainspring.chat.width import clipped
 
 FRAMES_PER_S = 8
 _TICK_S = 0.25
@@ -81,6 +82,7 @@ class TerminalScreen:
         self._is_drawing = False
         self._live_lines: Sequence[str] = ()
         self._live, self._bar = Painted(), Painted()
+        self._hint = ""
         self._pager = pager
         self._picker: Picker | None = None
         self._picked: asyncio.Future[str | None] | None = None
@@ -172,6 +174,13 @@ class TerminalScreen:
         """The terminal has wrapped our lines anew: what is below is all erased."""
         self._output.drawn_rows = 0
 
+    def hint(self, text: str, seconds: float = 0.0) -> None:
+        """Says something in the place of the bar for a moment."""
+        self._hint = text
+        if seconds:
+            asyncio.get_running_loop().call_later(seconds, self.hint, "")
+        self.refresh()
+
     def suspend(self) -> None:
         """Ctrl-Z: to the background until `fg`."""
         self._app.settle()
@@ -222,8 +231,8 @@ class TerminalScreen:
             height=lambda: Dimension.exact(len(self._live_lines) + 1),
             wrap_lines=False,
         )
-        search = SearchToolbar()
-        control = BufferControl(self.buffer, search_buffer_control=search.control)
+        search = SearchToolbar(forward_search_prompt="search on: ", backward_search_prompt="search: ")
+        control = BufferControl(self.buffer, search_buffer_control=search.control, preview_search=True)
         self.buffer.on_text_changed += self._narrow
         self.buffer.on_completions_changed += self._narrow
         line = BareWindow(
@@ -283,7 +292,8 @@ class TerminalScreen:
         picker = self._picker
         self._live_lines = picker.lines(self.palette, columns) if picker else self._controls.live(columns)
         self._live.set("\n".join((*self._live_lines, "")))
-        self._bar.set(self._controls.bar(columns))
+        hint = self.palette.paint(clipped(f" {self._hint}", columns - 1), "yellow") if self._hint else ""
+        self._bar.set(hint or self._controls.bar(columns))
 
     def _widths(self) -> list[int]:
         """Of the lines that can become shorter by themselves; the number of the others, by empty ones."""

@@ -169,6 +169,7 @@ class View:
             case ChildEnded() if self._take_child_end(event):
                 return []
             case ApprovalGiven():
+                self._take_edit(event)
                 return [self._line(answer_block(event, self.palette, self._here))]
             case RequestFailed():
                 self._said = ""
@@ -249,6 +250,12 @@ class View:
     def _take_output(self, call: str, text: str) -> None:
         if running := self._calls.get(call) or self._background.get(call):
             running.take(text)
+
+    def _take_edit(self, given: ApprovalGiven) -> None:
+        """From here on the call is what the person made of it."""
+        running = self._calls.get(given.call)
+        if running and given.edited_arguments is not None:
+            running.call = msgspec.structs.replace(running.call, arguments=given.edited_arguments)
 
     def _take_child(self, started: ChildStarted, now_s: float) -> None:
         """The line of the call that began it is also that of the child."""

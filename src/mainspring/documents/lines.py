@@ -171,8 +171,11 @@ def _approval_asked(event: ApprovalAsked) -> str:
 
 def _approval_given(event: ApprovalGiven) -> str:
     feedback = f": {event.feedback}" if event.feedback else ""
+    edited = "" if event.edited_arguments is None else ", edited"
     reach = "" if event.scope == "once" else f", {event.scope}"
-    return f"? {event.decision}{reach} by {event.by}{feedback}"
+    reach += f" {event.pattern}" if event.pattern else ""
+    reach += f" until {when(event.expires_us)[:16]}" if event.expires_us else ""
+    return f"? {event.decision}{edited}{reach} by {event.by}{feedback}"
 
 
 def _process_started(event: ProcessStarted) -> str:
