@@ -136,7 +136,7 @@ def test_one_machine_steers_the_sessions_of_another(served: Served, laptop: Mach
     assert listed.returncode == 0, listed.stderr
     there = ("--server", served.address)
     folder = str(served.machine.workspace)
-    limits = ("--max-calls", "7", "--max-tokens", "99999")
+    limits = ("--max-calls", "7", "--max-tokens", "99999", "--max-cost-usd-today", "3", "--allow-unpriced")
     ran = laptop.run("run", *there, "-C", folder, "--mode", "ask", "--model", model, *limits, "begin")
     assert ran.returncode == 3, ran.stderr
     session = served.get("/sessions")[0]["id"]
@@ -151,6 +151,7 @@ def test_one_machine_steers_the_sessions_of_another(served: Served, laptop: Mach
     assert (served.machine.workspace / "made").exists()
     started = next(each["body"] for each in served.machine.events(session) if each["kind"] == "TurnStarted")
     assert (started["limits"]["max_calls"], started["limits"]["max_tokens"]) == (7, 99999)
+    assert started["limits"]["day"]["usd"] == 3
     (given,) = [event for event in served.machine.events(session) if event["kind"] == "ApprovalGiven"]
     assert given["body"]["origin"]["device"] == "laptop"
 
@@ -160,12 +161,10 @@ def test_one_machine_steers_the_sessions_of_another(served: Served, laptop: Mach
     [
         ("--sandbox", "none"),
         ("--attach", "a.png"),
-        ("--branch",),
         ("--attempts", "2"),
         ("--check", "true"),
         ("--output-schema", "schema.json"),
         ("--input-format", "jsonl"),
-        ("--max-cost-usd-today", "1"),
         ("--allow-home",),
         ("--no-gateway",),
     ],

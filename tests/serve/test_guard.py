@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from mainspring.app.operations.devices import Access
 from mainspring.errors import UsageError
+from mainspring.serve import run
 from mainspring.settings import load_config
 from tests.serve.conftest import Served
 
@@ -157,6 +162,61 @@ def test_bad_requests_are_told_what_is_wrong(served: Served) -> None:
         assert client.get("/api/v1/sessions/nosuch").status_code == 404
         assert client.get("/api/v1/sessions", params={"limit": "many"}).status_code == 400
         assert client.delete("/api/v1/sessions").status_code == 405
+
+
+def test_numbers_and_hashes_that_cannot_be_are_refused_and_break_nothing(served: Served) -> None:
+    model = served.machine.serve({"text": "hello"})
+    body = {"text": "begin", "workspace": str(served.machine.workspace), "model": model}
+    session = served.post("/sessions", body)["session"]
+    asked = 0
+    with served.client() as client:
+        for path, methods in served.get("/openapi.json")["paths"].items():
+            given = {each["name"]: each["schema"] for each in methods.get("get", {}).get("parameters", ())}
+            numbers = [name for name, kind in given.items() if "integer" in str(kind)]
+            for name, value in [(name, value) for name in numbers for value in ("-1", "9" * 30)]:
+                wanted = dict.fromkeys(given, "x") | dict.fromkeys(numbers, "1") | {name: value}
+                answer = client.get(path.replace("{session}", session), params=wanted)
+                assert answer.status_code == 400, (path, name, answer.text)
+                asked += 1
+        blob = client.get(f"/api/v1/sessions/{session}/blob", params={"sha256": "../../x", "size": 1})
+    assert (blob.status_code, asked > 10) == (400, True)
+
+
+def test_who_sends_a_request_little_by_little_is_given_up_and_who_waits_for_an_answer_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run, "REQUEST_WITHIN_S", 0.2)
+
+    async def work() -> None:
+        may_answer = asyncio.Event()
+
+        async def app(_: Any, __: Any, send: Any) -> None:
+            await may_answer.wait()
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body"})
+
+        config, state = uvicorn.Config(app, lifespan="off", log_config=None), ServerState()
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: run.Impatient(config, state, {}), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        patient, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        for part in (
+            b"",
+            b"GET / HTTP/1.1\r\nHo",
+            b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n123",
+        ):
+            reader, slow = await asyncio.open_connection("127.0.0.1", port)
+            slow.write(part)
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            slow.close()
+        may_answer.set()
+        assert b" 204 " in await patient.readline()
+        writer.close()
+        server.close()
+
+    asyncio.run(work())
 
 
 def test_only_what_a_flag_opens_is_answered_without_a_token(served: Served) -> None:

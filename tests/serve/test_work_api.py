@@ -56,6 +56,27 @@ def test_a_branch_is_shown_with_what_checks_found_and_lands(served: Served) -> N
     assert served.get(f"{at}/verify")["problem"] == ""
 
 
+def test_a_session_that_is_started_on_a_branch_commits_there_and_elsewhere_is_refused(served: Served) -> None:
+    body = {
+        "text": "write two",
+        "workspace": str(served.machine.workspace),
+        "model": served.machine.serve(write("two.txt", "2\n"), {"text": "done"}),
+        "mode": "auto",
+        "branch": True,
+    }
+    with served.client() as client:
+        refused = client.post("/api/v1/sessions", json=body)
+    assert refused.status_code == 400, refused.text
+    assert served.get("/sessions") == []
+    folder = repository(served.machine)
+    session = served.post("/sessions", body)["session"]
+    ended = served.until(session, "TurnEnded")[-1]["seq"]
+    served.until(session, "BranchMoved", after=ended)
+    branch = served.get(f"/sessions/{session}/branch")
+    assert (branch["action"], branch["files"]) == ("committed", ["two.txt"])
+    assert git(folder, "show", f"{branch['branch']}:two.txt") == "2\n"
+
+
 def test_attempts_of_a_farm_are_shown_and_the_best_lands(served: Served) -> None:
     folder = repository(served.machine)
     model = served.machine.serve(*[write("two.py", "y = 2\n"), {"text": "done"}] * 2)
@@ -78,7 +99,7 @@ def test_output_comes_in_whole_lines_and_of_a_process_that_is_gone_it_is_said_th
     session = begin(served, {"calls": calls}, {"calls": [{"name": "wait", "arguments": {"seconds": 900}}]})
     served.until(session, "WaitStarted")
 
-    def output(handle: str = "p1", **query: object) -> httpx2.Response:
+    def output(handle: str = "p1", **query: int) -> httpx2.Response:
         with served.client() as client:
             return client.get(f"/api/v1/sessions/{session}/output", params={"handle": handle, **query})
 

@@ -39,6 +39,7 @@ _PASSED_ON = (
     "max_steps",
     "max_tokens",
     "max_cost_usd",
+    "max_cost_usd_today",
     "max_calls",
     "allow_unpriced",
 )
@@ -52,6 +53,7 @@ _USED = frozenset(
         "models",
         "fallback",
         "timeout",
+        "is_branched",
         "is_json",
         "is_quiet",
     )
@@ -136,6 +138,7 @@ def run(server: str, *, task: str, folder: Path, is_json: bool, is_quiet: bool, 
         "model": next(iter(models), ""),
         "fallback": (*models[1:], *options["fallback"]),
         "timeout_s": options["timeout"],
+        "branch": options["is_branched"],
         "notify": told_channels(),
     }
 

@@ -25,13 +25,14 @@ from mainspring.app.operations.approve import (
     prepare_answers,
     record_answers,
 )
+from mainspring.app.operations.branches import begin_branch, check_branch, commit_branch
 from mainspring.app.operations.daemon import start_daemon, wake_daemon
 from mainspring.app.operations.messages import Delivery, has_goal, leave_queued, say_to_owner, wants_turn
 from mainspring.app.operations.sessions import is_run
 from mainspring.app.operations.timeline import BackAt, go_back_to
 from mainspring.disk.inbox import is_pending, withdraw
 from mainspring.errors import JournalOwned, MainspringError, UsageError
-from mainspring.events import ApprovalGiven, Effort, Extent, Limits, Profile
+from mainspring.events import ApprovalGiven, Cap, Effort, Event, Extent, Limits, Profile
 from mainspring.session.session import Session
 from mainspring.settings import Config
 
@@ -53,11 +54,13 @@ class StartSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     profile: Profile | None = None
     mode: str = ""
     max_cost_usd: float | None = None
+    max_cost_usd_today: float | None = None
     max_tokens: int | None = None
     max_steps: int | None = None
     max_calls: int | None = None
     timeout_s: float | None = None
     allow_unpriced: bool = False
+    branch: bool = False
     notify: tuple[str, ...] = ()
 
 
@@ -115,21 +118,29 @@ class Hub:
             raise UsageError("The message is empty.")
         caps = {name: getattr(given, name) for name in _CAPS}
         config = msgspec.structs.replace(config, notify=config.settings.notify.named(given.notify))
+        folder = absolute(given.workspace)
+        if given.branch:
+            await check_branch(config, folder)
+
+        async def beginning() -> Sequence[Event]:
+            return [await begin_branch(config, folder, given.text)]
+
         opened = open_session(
-            absolute(given.workspace),
+            folder,
             model=given.model,
             fallback=given.fallback,
             engine=given.engine,
             effort=given.effort,
             profile=given.profile,
             mode=given.mode,
-            limits=Limits(**caps),
+            limits=Limits(**caps, day=Cap(usd=given.max_cost_usd_today)),
             allow_unpriced=given.allow_unpriced,
             approver=nobody,
             config=config,
             origin=config.origin,
+            beginning=beginning if given.branch else None,
         )
-        return await self._hold(opened, lambda session: session.say(given.text))
+        return await self._hold(config, opened, lambda session: session.say(given.text))
 
     async def say(self, config: Config, session: str, text: str) -> Delivery:
         """Says something to a session: by way of the process that runs it, or by going on with it here."""
@@ -205,17 +216,21 @@ class Hub:
 
     async def _go_on(self, config: Config, session: str, begin: Callable[[Session], Awaitable[None]]) -> None:
         opened = open_session(session=session, approver=nobody, config=config, origin=config.origin)
-        await self._hold(opened, begin)
+        await self._hold(config, opened, begin)
 
     async def _hold(
-        self, opened: AbstractAsyncContextManager[Session], begin: Callable[[Session], Awaitable[None]]
+        self,
+        config: Config,
+        opened: AbstractAsyncContextManager[Session],
+        begin: Callable[[Session], Awaitable[None]],
     ) -> str:
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._tasks.create_task(self._host(opened, begin, ready))
+        self._tasks.create_task(self._host(config, opened, begin, ready))
         return await asyncio.shield(ready)
 
     async def _host(
         self,
+        config: Config,
         opened: AbstractAsyncContextManager[Session],
         begin: Callable[[Session], Awaitable[None]],
         ready: asyncio.Future[str],
@@ -227,6 +242,7 @@ class Hub:
                 await begin(session)
                 ready.set_result(session.id)
                 await self._until_idle(hosted)
+                await _commit(config, session)
         except Exception as error:  # noqa: BLE001 - it is recorded in its session, and others go on
             if ready.done():
                 _log.exception("A session of this server has failed.")
@@ -255,6 +271,14 @@ class Hub:
 def _end_linger(hosted: _Hosted) -> None:
     if hosted.linger is not None and not hosted.linger.expired():
         hosted.linger.reschedule(asyncio.get_running_loop().time())
+
+
+async def _commit(config: Config, session: Session) -> None:
+    """Commits what a session with a branch did; a refusal loses nothing, and landing tries again."""
+    try:
+        await commit_branch(config, session)
+    except UsageError as error:
+        _log.warning("Nothing was committed: %s", error.message)
 
 
 async def _begin_wanted(session: Session) -> None:

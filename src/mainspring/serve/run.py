@@ -10,9 +10,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
+import h11
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mainspring.app.operations.devices import Access
 from mainspring.errors import UsageError
@@ -24,6 +26,7 @@ from mainspring.settings import Config
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _STOP_WITHIN_S = 10
 _BACKLOG = 1024
+REQUEST_WITHIN_S = 15.0
 
 
 class Listening(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +109,7 @@ def run_app(
             on_end,
             uvicorn.Config(
                 app(_hosts(place, port)),
+                http=Impatient,
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -119,6 +123,24 @@ def run_app(
         )
         on_ready(address, access)
         server.run(sockets=[listening])
+
+
+class Impatient(H11Protocol):
+    """Gives up a client that does not send the whole of a request in time; else who sends little by little
+    could hold all connections, without a token."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(transport)
+        self._look(None)
+
+    def _look(self, before: object) -> None:
+        if self.transport.is_closing():
+            return
+        now = self.cycle, self.conn.their_state
+        if now == before and now[1] in (h11.IDLE, h11.SEND_BODY):
+            self.transport.abort()
+        else:
+            self.loop.call_later(REQUEST_WITHIN_S, self._look, now)
 
 
 class _Server(uvicorn.Server):

@@ -44,6 +44,7 @@ _BEAT_S = 15.0
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
 _log = logging.getLogger(__name__)
 _LOOK_S = 0.25
+_DIGITS = 16
 
 
 class Entered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -164,7 +165,7 @@ class WebServer:
     async def _session_stream(self, request: Request) -> Response:
         session = await find_session(self._config, request.path_params["session"])
         given = request.headers.get("last-event-id") or request.query_params.get("after", "0")
-        if not given.isdecimal():
+        if not given.isdecimal() or len(given) > _DIGITS:
             raise UsageError("`after` must be the number of an event.")
         is_view = "view" in request.query_params
         frames = self._channels.follow(session, int(given), is_view=is_view)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -10,6 +10,9 @@ from mainspring.app.operations.approve import ApprovalReply
 from mainspring.app.operations.cost import CostKey
 from mainspring.app.operations.devices import Role
 from mainspring.events import Extent
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+"""Of an event, a version, a step, or so many of them."""
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -21,38 +24,38 @@ class Nothing(Taken, frozen=True):
 
 
 class Page(Taken, frozen=True, kw_only=True):
-    limit: int = 200
-    offset: int = 0
+    limit: Number = 200
+    offset: Number = 0
 
 
 class EventsAfter(Taken, frozen=True, kw_only=True):
     """Events with a number above `after`, or, with `before`, the last ones below it."""
 
-    after: int = 0
-    before: int | None = None
-    limit: int = 200
+    after: Number = 0
+    before: Number | None = None
+    limit: Number = 200
 
 
 class EventAsked(Taken, frozen=True, kw_only=True):
-    seq: int
+    seq: Number
 
 
 class BlobAsked(Taken, frozen=True, kw_only=True):
-    sha256: str
-    size: int
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    size: Number
 
 
 class KeptAsked(Taken, frozen=True, kw_only=True):
     """A version of an output, by default the newest."""
 
     name: str
-    version: int | None = None
+    version: Number | None = None
 
 
 class ArtifactsCompared(Taken, frozen=True, kw_only=True):
     name: str
-    old: int | None = None
-    new: int | None = None
+    old: Number | None = None
+    new: Number | None = None
 
 
 class ArtifactWords(Taken, frozen=True, kw_only=True):
@@ -75,14 +78,14 @@ class CallAskedFor(Taken, frozen=True, kw_only=True):
 class BackAsked(Taken, frozen=True, kw_only=True):
     """Without `to_seq` before the last turn."""
 
-    to_seq: int | None = None
+    to_seq: Number | None = None
 
 
 class OutputAsked(Taken, frozen=True, kw_only=True):
     """Without `since` the end of what there is."""
 
     handle: str
-    since: int | None = None
+    since: Number | None = None
 
 
 class FolderAsked(Taken, frozen=True, kw_only=True):
@@ -102,7 +105,7 @@ class CostAsked(Taken, frozen=True, kw_only=True):
 
 
 class ChangesAsked(Taken, frozen=True, kw_only=True):
-    step: int | None = None
+    step: Number | None = None
 
 
 class Said(Taken, frozen=True, kw_only=True):
@@ -119,12 +122,12 @@ class Answer(Taken, frozen=True, kw_only=True):
 class GoBack(Taken, frozen=True, kw_only=True):
     """Without `to_seq` the last turn is taken back."""
 
-    to_seq: int | None = None
+    to_seq: Number | None = None
     scope: Extent = "conversation"
 
 
 class ForkAt(Taken, frozen=True, kw_only=True):
-    at: int | None = None
+    at: Number | None = None
     model: str = ""
 
 
@@ -143,7 +146,7 @@ class StartGoal(Taken, frozen=True, kw_only=True):
     mode: str = ""
     checks: tuple[str, ...] = ()
     max_cost_usd: float | None = None
-    max_iterations: int | None = None
+    max_iterations: Number | None = None
     notify: tuple[str, ...] = ()
 
 

@@ -33,6 +33,15 @@ FALLBACK_IDENTITY = {
 
 def start(git: Git, goal: str) -> BranchMoved:
     """Puts HEAD on a new branch at the same commit. `UsageError` when the tree does not allow it."""
+    base, commit = check_start(git)
+    branch = _free_name(git, goal)
+    git.run("update-ref", f"refs/heads/{branch}", commit, _gone(commit))
+    git.run("symbolic-ref", "-m", f"mainspring: begin {branch}", "HEAD", f"refs/heads/{branch}")
+    return BranchMoved(action="started", branch=branch, base=base, commit=commit)
+
+
+def check_start(git: Git) -> tuple[str, str]:
+    """The branch and the commit that a new one begins at. `UsageError` when the tree does not allow it."""
     base = current_branch(git)
     if not base:
         raise UsageError(
@@ -49,10 +58,7 @@ def start(git: Git, goal: str) -> BranchMoved:
         raise UsageError(
             f"The branch {base} has no commit yet.", remedy="Commit something, or leave --branch out."
         )
-    branch = _free_name(git, goal)
-    git.run("update-ref", f"refs/heads/{branch}", commit, _gone(commit))
-    git.run("symbolic-ref", "-m", f"mainspring: begin {branch}", "HEAD", f"refs/heads/{branch}")
-    return BranchMoved(action="started", branch=branch, base=base, commit=commit)
+    return base, commit
 
 
 def commit(

@@ -65,6 +65,11 @@ async def begin_branch(config: Config, folder: Path, goal: str) -> BranchMoved:
     return await asyncio.to_thread(branches.start, Git(folder, config.environment), goal)
 
 
+async def check_branch(config: Config, folder: Path) -> None:
+    """`UsageError` says why no branch can be started in a folder."""
+    await asyncio.to_thread(branches.check_start, Git(folder, config.environment))
+
+
 async def commit_branch(config: Config, session: Session) -> BranchMoved | None:
     """Commits what a session did, on record, when it has a branch and there is something new; a refusal
     (`UsageError`) loses nothing."""

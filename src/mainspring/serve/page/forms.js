@@ -15,7 +15,7 @@ const Field = ({ label, help, value, onValue, rows, kind, list }) => html`<label
 /** @param {{rows: any[]}} props */
 export function StartView({ rows }) {
   const folders = [...new Set(rows.map((row) => row.workspace))].slice(0, 20);
-  const [given, setGiven] = useState({ workspace: folders[0] || '', text: '', model: '', mode: '', cap: '', check: '', profile: '', most: '', tell: '' });
+  const [given, setGiven] = useState({ workspace: folders[0] || '', text: '', model: '', mode: '', cap: '', check: '', profile: '', most: '', tell: '', isBranch: false });
   const [kind, setKind] = useState('kindSession');
   const isGoal = kind === 'kindGoal';
   const { data: profiles } = useData(isGoal ? '/profiles' : '');
@@ -26,6 +26,7 @@ export function StartView({ rows }) {
   const begin = () => run(async () => {
     const body = { text: given.text, workspace: given.workspace, model: given.model, mode: given.mode,
       ...(given.cap ? { max_cost_usd: Number(given.cap) } : {}), ...(given.tell ? { notify: [given.tell] } : {}),
+      ...(!isGoal && given.isBranch ? { branch: true } : {}),
       ...(isGoal ? { profile: given.profile, checks: given.check ? [given.check] : [], ...(given.most ? { max_iterations: Number(given.most) } : {}) } : {}) };
     const started = await post(isGoal ? '/goals' : '/sessions', body);
     location.hash = `#/s/${started.session}${isGoal ? '/goal' : ''}`;
@@ -47,6 +48,7 @@ export function StartView({ rows }) {
           ${select(texts.profile, 'profile', [['', '–'], ...(profiles || []).map((name) => [name, name])])}`}
         ${channels && channels.length > 0 && select(texts.tell, 'tell', [['', texts.tellUsual], ...channels.map((each) => [each.name, each.name])])}
       </div>
+      ${!isGoal && html`<label class="inline"><input type="checkbox" checked=${given.isBranch} onChange=${(event) => setGiven({ ...given, isBranch: event.currentTarget.checked })} /> ${texts.onBranch}</label>`}
       <${Problem} error=${error} />
       <button class="main wide" disabled=${isBusy || !given.text.trim() || !given.workspace}>${texts.begin}</button>
     </form></main>`;

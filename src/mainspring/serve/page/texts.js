@@ -7,7 +7,7 @@ export const texts = {
   sessionGone: 'This session was deleted', sessionGoneHelp: 'Nothing of it is left on this machine.',
   noSession: 'There is no such session', noSessionHelp: 'It was deleted, or its address is wrong. All that there are stand under “Sessions”.',
   goalStates: { iterations: 'out of iterations', cost: 'out of money', tokens: 'out of tokens', steps: 'out of steps', time: 'out of time', no_progress: 'no progress', max_wait: 'waited too long' },
-  branch: 'Branch', notLanded: 'not landed', lands: 'Lands on', leftOut: 'not in it:', merge: 'Merge', squash: 'Squash', discard: 'Discard…', discardYes: 'Discard the branch',
+  onBranch: 'Work on a git branch of its own', branch: 'Branch', notLanded: 'not landed', lands: 'Lands on', leftOut: 'not in it:', merge: 'Merge', squash: 'Squash', discard: 'Discard…', discardYes: 'Discard the branch',
   discardHelp: 'The branch goes away, and its files are put back as they were.', findings: (/** @type {number} */ count) => (count === 1 ? 'finding' : 'findings'), filesClean: (/** @type {number} */ count) => (count === 1 ? 'file clean' : 'files clean'), notChecked: 'Not checked:',
   attempts: 'Attempts', risks: 'look at', landed: 'It has landed.', landBest: 'Land the best attempt',
   unsaid: 'Not said yet', afterStep: 'Said after this step', afterTurn: 'Said next', takeBack: 'Take back', goOn: 'Go on',
