@@ -12,7 +12,7 @@ import pytest
 
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command, CommandResult, ProcessLimits
-from mainspring.sandbox.custody.child import _join_cgroup
+from mainspring.sandbox.custody.outside import join_cgroup
 from mainspring.sandbox.custody.tree import descendants
 from mainspring.sandbox.custody.warden import LASTING
 from mainspring.sandbox.ladder import choose
@@ -271,7 +271,7 @@ def test_a_cgroup_is_joined_by_one_thread_where_that_is_possible(
     """Version 1 has `tasks`, and a move of a whole process makes every command wait."""
     for name in names:
         (tmp_path / name).touch()
-    _join_cgroup(str(tmp_path))
+    join_cgroup(str(tmp_path))
     assert [name for name in names if (tmp_path / name).read_text()] == [names[-1]]
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from mainspring.sandbox import Command, CommandResult
+from mainspring.sandbox.cgroups import find_parents
+from mainspring.sandbox.custody.tree import alive_below, command_line, descendants
 from mainspring.sandbox.places import SECRETS_OF_HOME
 from mainspring.sandbox.policy import policy
 from mainspring.sandbox.rungs.bwrap import BwrapSandbox
@@ -119,3 +123,45 @@ def test_commands_run_where_mounts_cannot_be_shared(home: Path, refused: str) ->
     calls = within(home, story, refusing=refused)
     assert sum(refused in call for call in calls) == 1
     assert f"{home}/.netrc" in calls[-1]
+
+
+def test_commands_go_on_when_the_guards_inside_their_mounts_are_killed(home: Path) -> None:
+    async def story(run: Run) -> None:
+        for _ in range(2):
+            assert (await run("cat .netrc; echo on")).stdout == b"on\n"
+            helpers = [each.pid for each in descendants(os.getpid()) if each.ppid != os.getpid()]
+            assert len(helpers) > 2
+            for pid in helpers:
+                os.kill(pid, signal.SIGKILL)
+            while any(each.pid in helpers for each in alive_below(os.getpid())):
+                await asyncio.sleep(0.01)
+        assert (await run("cat .netrc .ssh; echo on")).stdout == b"on\n"
+
+    within(home, story)
+
+
+def test_a_guard_is_itself_again_once_its_command_runs(home: Path) -> None:
+    """It enters the cgroups of a command to spawn it, and becomes what the kernel kills first."""
+
+    async def main() -> None:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+        sandbox = BwrapSandbox(policy(home, home=home), environment=environment)
+        is_running = asyncio.Event()
+        command = Command(argv=("bash", "-c", "echo; sleep 1000; true"), cwd=home)
+        task = asyncio.create_task(sandbox.run(command, lambda _: is_running.set()))
+        try:
+            await is_running.wait()
+            parents = {each.pid: each.ppid for each in descendants(os.getpid())}
+            inside = guard = next(pid for pid in parents if "bash -c" in command_line(pid)[:20])
+            while not command_line(guard).startswith(sys.executable):
+                guard = parents[guard]
+            assert "/mainspring-" not in Path(f"/proc/{guard}/cgroup").read_text()
+            usual = Path("/proc/self/oom_score_adj").read_text()
+            assert Path(f"/proc/{guard}/oom_score_adj").read_text() == usual
+            assert Path(f"/proc/{inside}/oom_score_adj").read_text() == "500\n"
+            assert bool(find_parents()) == ("/mainspring-" in Path(f"/proc/{inside}/cgroup").read_text())
+        finally:
+            task.cancel()
+            await sandbox.close()
+
+    asyncio.run(main())

@@ -7,11 +7,8 @@ running is remembered, and ended when its time is over or we close.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,17 +22,17 @@ from mainspring.sandbox import TIMED_OUT, Background, Command, CommandResult, On
 from mainspring.sandbox.custody.child import receive
 from mainspring.sandbox.guarded import GuardedCommand, GuardReport
 from mainspring.sandbox.limits import WATCHED_LIMITS, name_of, passed_by
+from mainspring.sandbox.warden_client import WardenClient, broken
 
 FIRST_EXTRA_FD = 100
 END_WITHIN_S = 1.0
-BOOT = "import sys; sys.path.append(sys.argv[1]); from custody.warden import main; main(int(sys.argv[2]))"
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """How a rung wants a command started.
 
     `extra` descriptors appear in the program as 100, 101 and so on, and are closed here once handed over.
-    `joins` are namespaces that it enters first; they stay open here.
+    `joins` are namespaces that it enters first, or that guards attend; they stay open here.
     `is_wrapped` says that the program is a wrapper with a pid namespace, whose own processes are not the
     command's. `status`, read and closed here, tells what the wrapper says of its own success.
     """
@@ -52,64 +49,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     joins: Sequence[int] = ()
     is_wrapped: bool = False
     status: int = -1
-
-
-class WardenClient:
-    """The helper process that forks guards; started when first needed, and again if it died."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-
-    def ask(self, job: dict[str, Any], fds: Sequence[int]) -> socket.socket:
-        """Starts a guard and gives the socket to it."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.settimeout(0)
-        body = os.memfd_create("job")
-        try:
-            _write_all(body, json.dumps(job).encode())
-            for attempt in (1, 2):
-                try:
-                    socket.send_fds(self._connection(), [b"job"], [body, theirs.fileno(), *fds])
-                    return ours
-                except (BrokenPipeError, ConnectionError):
-                    self.close()
-                    if attempt == 2:
-                        raise
-        except OSError as error:
-            ours.close()
-            raise _broken("cannot start a process", error) from error
-        finally:
-            os.close(body)
-            theirs.close()
-        raise AssertionError("unreachable")
-
-    def _connection(self) -> socket.socket:
-        if self._socket is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            folder = str(Path(__file__).parent)
-            with theirs:
-                argv = [sys.executable, "-I", "-S", "-X", "utf8", "-c", BOOT, folder, str(theirs.fileno())]
-                self._process = subprocess.Popen(
-                    argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    env={},
-                    cwd="/",
-                )
-            self._socket = ours
-        return self._socket
-
-    def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-        if self._process is not None:
-            # It ends by itself when its socket closes.
-            self._process.wait()
-            self._process = None
 
 
 class Custody:
@@ -202,6 +141,17 @@ class Custody:
         control = self._warden.ask({"loopback": True}, [])
         return await asyncio.to_thread(_handed_over, control)
 
+    async def attend(self, joins: tuple[int, ...]) -> bool:
+        """Has guards wait in these namespaces, so that commands need not join them; whether they can."""
+        report = await _first_word(self._warden.attend(joins))
+        if report.crashed:
+            self._warden.leave(joins)
+        return not report.crashed
+
+    def leave(self, joins: tuple[int, ...]) -> None:
+        """Lets guards go that wait in namespaces, and must be told before these are closed."""
+        self._warden.leave(joins)
+
     async def end_left(self) -> None:
         """Ends what commands left running."""
         await self._end(tuple(self._left))
@@ -226,13 +176,15 @@ class Custody:
             for _ in range(1 if command.stdout >= 0 else 2):
                 ends += os.pipe2(os.O_CLOEXEC)
             output = command.stdout if command.stdout >= 0 else ends[1]
-            mine = (launch.ruleset, *launch.extra, *launch.joins, command.stdin)
-            given = [fd for fd in mine if fd >= 0]
-            control = self._warden.ask(_job(launch, command), [output, ends[-1], *given])
+            before = [output, ends[-1], *(fd for fd in (launch.ruleset, *launch.extra) if fd >= 0)]
+            behind = [command.stdin] if command.stdin >= 0 else []
+            job, joins = _job(launch, command), tuple(launch.joins)
+            control = self._warden.ask_inside(joins, {**job, "joins": 0}, before + behind)
+            control = control or self._warden.ask(job, [*before, *joins, *behind])
         except OSError as error:
             for fd in ends:
                 os.close(fd)
-            raise _broken("cannot open a pipe", error) from error
+            raise broken("cannot open a pipe", error) from error
         except SandboxError:
             for fd in ends:
                 os.close(fd)
@@ -337,13 +289,3 @@ def _check_wrapper(status: int, stderr: bytes) -> None:
 def refused(what: str, reason: str, exit_code: int, duration_s: float = 0.0) -> CommandResult:
     text = f"{what}: {reason}\n".encode(errors="surrogateescape")
     return CommandResult(exit_code=exit_code, stdout=b"", stderr=text, duration_s=duration_s)
-
-
-def _broken(what: str, error: OSError) -> SandboxError:
-    return SandboxError(f"The sandbox {what}: {error.strerror}.", remedy="Check `ulimit -n` and free memory.")
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]

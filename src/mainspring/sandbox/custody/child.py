@@ -1,7 +1,9 @@
 """What a guard is asked for, and the process that becomes the command.
 
-Between the fork and the exec it joins cgroups, sets limits, drops privileges and confines itself; each
-step that fails is reported with its name and errno, and the process ends.
+A wrapper that needs nothing but cgroups is spawned from the guard, which enters them for that moment: a fork
+of an interpreter costs more than all else that a guard does. What is to be confined otherwise is forked, and
+joins cgroups, sets limits, drops privileges and confines itself before its exec. Each step that fails is
+reported with its name and errno.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ from array import array
 from collections.abc import Sequence
 from typing import NoReturn, TypedDict
 
-from . import kernel
+from . import kernel, outside
 
 if sys.platform != "win32":
     import fcntl
     import resource
     import termios
+
+    RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 MAX_FDS = 32
 
@@ -30,7 +34,7 @@ class Job(TypedDict):
 
     With it come descriptors: output, errors, a Landlock ruleset if `confine`, those that `extra` numbers,
     as many namespaces to join as `joins` says, and the input if `has_input`. With `loopback` nothing is run:
-    a network is made.
+    a network is made. With `attends` a guard joins the namespaces, and serves the socket behind them.
     """
 
     argv: list[str]
@@ -44,6 +48,7 @@ class Job(TypedDict):
     extra: list[int]
     joins: int
     loopback: bool
+    attends: bool
     is_wrapped: bool
     has_input: bool
     cpu_s: float
@@ -64,6 +69,11 @@ def start(job: Job, fds: Sequence[int]) -> tuple[int, tuple[str, int] | None]:
 
     The descriptors are standard input, output and errors, and then what the job says; they stay open here.
     """
+    if _is_spawnable(job):
+        try:
+            return _spawned(job, fds), None
+        except OSError as error:
+            return 0, ("exec", error.errno or 0)
     failed, errors = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
@@ -76,6 +86,30 @@ def start(job: Job, fds: Sequence[int]) -> tuple[int, tuple[str, int] | None]:
     os.waitpid(pid, 0)
     stage, _, number = text.decode().partition(" ")
     return pid, (stage, int(number))
+
+
+def _is_spawnable(job: Job) -> bool:
+    """Whether all that is asked for can be taken back by the guard, or does not matter to it."""
+    is_plain = job["is_wrapped"] and not (job["joins"] or job["drop"] or job["confine"] or job["seccomp"])
+    is_plain = is_plain and not job.get("is_terminal") and job["cwd"] == "/"
+    is_unlimited = all(kind == resource.RLIMIT_CORE for kind, _ in job["rlimits"])
+    return is_plain and is_unlimited and outside.is_quick_to_join(job["cgroups"])
+
+
+def _spawned(job: Job, fds: Sequence[int]) -> int:
+    places = (*range(3), *job["extra"])
+    for kind, value in job["rlimits"]:
+        _limit(kind, value)
+    with outside.as_a_command(job["cgroups"]):
+        return os.posix_spawn(
+            job["argv"][0],
+            job["argv"],
+            job["env"],
+            file_actions=[(os.POSIX_SPAWN_DUP2, *each) for each in zip(fds, places, strict=True)],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=RESET_SIGNALS,
+        )
 
 
 def receive(connection: socket.socket) -> list[int]:
@@ -97,9 +131,9 @@ def _become(job: Job, fds: list[int], errors: int) -> NoReturn:
     stage = "join"
     try:
         os.setsid()
-        _be_killed_first()
+        outside.be_killed_first()
         for cgroup in job["cgroups"]:
-            _join_cgroup(cgroup)
+            outside.join_cgroup(cgroup)
         namespaces = fds[len(fds) - job["joins"] :]
         ruleset = _place(job, fds[: len(fds) - job["joins"]])
         for namespace in namespaces:
@@ -119,15 +153,6 @@ def _become(job: Job, fds: list[int], errors: int) -> NoReturn:
     os._exit(127)
 
 
-def _join_cgroup(folder: str) -> None:
-    """A move of all threads of a process waits until every processor has passed a quiet point, some ten
-    milliseconds. Version 1 also moves one thread, which does not wait, and we have only one."""
-    try:
-        _write(f"{folder}/tasks", b"0")
-    except FileNotFoundError:
-        _write(f"{folder}/cgroup.procs", b"0")
-
-
 def _place(job: Job, fds: list[int]) -> int:
     """Puts descriptors where the program expects them; the ruleset's, or -1."""
     for target, fd in enumerate(fds[:3]):
@@ -139,22 +164,6 @@ def _place(job: Job, fds: list[int]) -> int:
     for fd, target in zip(rest, job["extra"], strict=True):
         os.dup2(fd, target)
     return ruleset
-
-
-def _be_killed_first() -> None:
-    """When memory runs out, the kernel picks the command before it picks its guards."""
-    try:
-        _write("/proc/self/oom_score_adj", b"500")
-    except OSError:
-        return
-
-
-def _write(path: str, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(fd, data)
-    finally:
-        os.close(fd)
 
 
 def _limit(kind: int, value: int) -> None:
@@ -177,6 +186,6 @@ def _confine(job: Job, ruleset: int) -> None:
 
 
 def _reset_signals() -> None:
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+    for number in RESET_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])

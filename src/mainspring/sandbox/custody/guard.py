@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import tree
+from . import outside, tree
 from .child import Job, start
 
 GRACE_S = 0.25
@@ -124,7 +124,7 @@ class GuardWatch:
 
 def _kill_cgroup(cgroup: str) -> None:
     try:
-        Path(cgroup, "cgroup.kill").write_text("1")
+        outside.write(f"{cgroup}/cgroup.kill", b"1")
     except OSError:
         return
 

@@ -3,7 +3,8 @@
 A request is one packet on our socket with descriptors: a memory file with the job as JSON, the control
 socket, then the command's own. A waiting guard takes it and says so, and again when it is free; the warden
 forks another when none waits. What lost its guard falls to the warden, which ends it. When our side of the
-socket closes, the warden ends, and every guard notices by its own socket.
+socket closes, the warden ends, and every guard notices by its own socket. A guard that `attends` becomes the
+warden of namespaces that it joins for good, so that no command has to.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import struct
 import traceback
 from typing import NoReturn
 
-from . import kernel, tree
+from . import kernel, outside, tree
 from .child import Job, job_in, receive
 from .guard import guard, tell, wakeup
 from .keeper import keep
@@ -31,8 +32,9 @@ LASTING = 4
 
 
 class Warden:
-    def __init__(self, requests: socket.socket) -> None:
+    def __init__(self, requests: socket.socket, *, is_inside: bool = False) -> None:
         self._requests = requests
+        self._is_inside = is_inside
         self._wake = wakeup()
         self._heard, self._news = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._guards: set[int] = set()
@@ -52,7 +54,7 @@ class Warden:
             if not ready:
                 self._fork()
             if self._requests.fileno() in ready:
-                os._exit(0)
+                self._end()
             if self._heard in ready:
                 for (pid,) in struct.iter_unpack("i", os.read(self._heard, 4096)):
                     (self._waiting.discard if pid > 0 else self._waiting.add)(abs(pid))
@@ -60,6 +62,15 @@ class Warden:
                 self._waiting &= self._guards
             if self._wake in ready:
                 self._reap()
+
+    def _end(self) -> NoReturn:
+        """Inside others, what our guards still do would fall to a warden that does not know them."""
+        poller = select.poll()
+        poller.register(self._wake, select.POLLIN)
+        while self._is_inside and self._guards:
+            poller.poll()
+            self._reap()
+        os._exit(0)
 
     def _fork(self) -> None:
         is_lasting = len(self._guards) < LASTING
@@ -102,6 +113,10 @@ def _serve(requests: socket.socket, news: int, *, is_lasting: bool) -> NoReturn:
             control = socket.socket(fileno=fds[1])
             job = job_in(fds[0])
             os.close(fds[0])
+            if job.get("attends"):
+                requests.close()
+                os.close(news)
+                _attend(fds[2:], control)
             if not _done(job, wake, fds[2:], control) or not is_lasting:
                 break
             control.close()
@@ -125,6 +140,17 @@ def _done(job: Job, wake: int, fds: list[int], control: socket.socket) -> bool:
     given = fds.pop() if job["has_input"] else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     guard(job, wake, [given, *fds], control)
     return True
+
+
+def _attend(fds: list[int], control: socket.socket) -> NoReturn:
+    outside.root()
+    *namespaces, requests = fds
+    for namespace in namespaces:
+        kernel.join_namespace(namespace)
+        os.close(namespace)
+    tell(control, exited=0)
+    control.close()
+    Warden(socket.socket(fileno=requests), is_inside=True).run()
 
 
 def _end_strays(guards: set[int]) -> bool:

@@ -99,7 +99,7 @@ class BwrapSandbox(Confined):
             os.close(fd)
         self._loopbacks.clear()
         for policy in tuple(self._templates):
-            self._templates.pop(policy).close()
+            self._drop(policy)
         self._masks.close()
 
     @property
@@ -135,26 +135,36 @@ class BwrapSandbox(Confined):
         around = self._loopbacks.get(policy.network, ())
         start = Launch(argv=tuple(argv), env=env, cwd="/", joins=around, is_wrapped=True)
         template = await make_template(self._custody, start, masked=masked, masks=self._masks.nodes)
-        if template and self._is_joining is None:
-            trial = (self._program, *_rights(), "--bind", "/", "/", "--proc", "/proc", "--", "/bin/true")
-            launch = msgspec.structs.replace(start, argv=trial, joins=(*around, *template.joins))
-            with suppress(SandboxError):
-                done = await self._custody.run(launch, Command(argv=trial, cwd=Path("/")))
-                self._is_joining = done.exit_code == 0
-        if not template or not self._is_joining:
-            self._is_joining = False
-            if template:
-                template.close()
+        if template and not await self._can_join(start, template):
+            self._custody.leave(template.joins)
+            template.close()
+            template = None
+        self._is_joining = template is not None
+        if template is None:
             return
         if len(self._templates) >= MAX_TEMPLATES:
-            self._templates.pop(next(iter(self._templates))).close()
+            self._drop(next(iter(self._templates)))
         self._templates[policy] = template
+
+    async def _can_join(self, start: Launch, template: MountTemplate) -> bool:
+        if not await self._custody.attend(template.joins) or self._is_joining is not None:
+            return bool(self._is_joining)
+        trial = (self._program, *_rights(), "--bind", "/", "/", "--proc", "/proc", "--", "/bin/true")
+        launch = msgspec.structs.replace(start, argv=trial, joins=template.joins)
+        with suppress(SandboxError):
+            return (await self._custody.run(launch, Command(argv=trial, cwd=Path("/")))).exit_code == 0
+        return False
+
+    def _drop(self, policy: Confinement) -> None:
+        template = self._templates.pop(policy)
+        self._custody.leave(template.joins)
+        template.close()
 
     def _template(self, policy: Confinement) -> MountTemplate | None:
         """The shared mounts of a policy, unless one of their masks was lost."""
         template = self._templates.get(policy)
         if template and not template.is_whole():
-            self._templates.pop(policy).close()
+            self._drop(policy)
             return None
         return template
 
@@ -174,7 +184,7 @@ class BwrapSandbox(Confined):
             rlimits=prepared.rlimits,
             cgroups=prepared.cgroups,
             extra=(seccomp, writable),
-            joins=(*self._loopbacks.get(prepared.policy.network, ()), *(template.joins if template else ())),
+            joins=template.joins if template else self._loopbacks.get(prepared.policy.network, ()),
             status=readable,
             is_wrapped=True,
         )

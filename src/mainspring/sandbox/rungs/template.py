@@ -37,14 +37,20 @@ def node_at(path: str | Path, *, dir_fd: int | None = None) -> Node | None:
 
 
 class MountTemplate:
-    """`joins` are a user and a mount namespace, in that order. `masked` are the paths under masks, `masks`
-    what lies there instead."""
+    """`joins` are the namespaces around it, then its own user and mount namespace. `masked` are the paths under
+    masks, `masks` what lies there instead."""
 
     def __init__(
-        self, joins: tuple[int, int], root: int, masked: Iterable[Path], masks: AbstractSet[Node | None]
+        self,
+        around: Iterable[int],
+        own: tuple[int, int],
+        root: int,
+        masked: Iterable[Path],
+        masks: AbstractSet[Node | None],
     ) -> None:
-        self.joins = joins
+        self.joins = (*around, *own)
         self.masked = frozenset(masked)
+        self._own = own
         self._root = root
         self._masks = masks
 
@@ -53,7 +59,7 @@ class MountTemplate:
         return all(node_at(str(path)[1:], dir_fd=self._root) in self._masks for path in self.masked)
 
     def close(self) -> None:
-        for fd in (*self.joins, self._root):
+        for fd in (*self._own, self._root):
             os.close(fd)
 
 
@@ -83,18 +89,20 @@ async def make_template(
             group.create_task(hold())
             try:
                 await is_over.wait()
-                return _taken(readable, masked, masks) if said else None
+                return _taken(readable, start.joins, masked, masks) if said else None
             finally:
                 os.close(input_end)
     finally:
         os.close(given)
 
 
-def _taken(status: int, masked: Iterable[Path], masks: AbstractSet[Node | None]) -> MountTemplate | None:
+def _taken(
+    status: int, around: Iterable[int], masked: Iterable[Path], masks: AbstractSet[Node | None]
+) -> MountTemplate | None:
     try:
         if not (lines := os.read(status, 4096).splitlines()):  # it complained and is over
             return None
-        return MountTemplate(*_opened(json.loads(lines[0])["child-pid"]), masked, masks)
+        return MountTemplate(around, *_opened(json.loads(lines[0])["child-pid"]), masked, masks)
     except OSError:
         return None
 
