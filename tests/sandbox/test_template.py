@@ -6,10 +6,12 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mainspring.sandbox import Command, CommandResult
@@ -40,14 +42,17 @@ def within(
     home: Path, story: Callable[[Run], Awaitable[None]], refusing: str = "no such argument"
 ) -> list[str]:
     """The arguments of every call of bubblewrap. It fails when its arguments hold the given words."""
-    calls, program = home.parent / "calls", home.parent / "program"
+    written, program = home.parent / "written", home.parent / "program"
+    written.mkdir()
+    calls = written / "calls"
     script = '#!/bin/sh\nprintf "%s\\n" "$*" >> {calls}\ncase "$*" in *"{refusing}"*) exit 1;; esac\nexec {real} "$@"\n'
     program.write_text(script.format(calls=calls, refusing=refusing, real=shutil.which("bwrap")))
     program.chmod(0o755)
 
     async def main() -> None:
         environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-        sandbox = BwrapSandbox(policy(home, home=home), environment=environment, program=str(program))
+        rules = msgspec.structs.replace(policy(home, home=home), writable=(written,))
+        sandbox = BwrapSandbox(rules, environment=environment, program=str(program))
 
         async def run(text: str) -> CommandResult:
             return await sandbox.run(Command(argv=("bash", "-c", text), cwd=home))
@@ -123,6 +128,55 @@ def test_commands_run_where_mounts_cannot_be_shared(home: Path, refused: str) ->
     calls = within(home, story, refusing=refused)
     assert sum(refused in call for call in calls) == 1
     assert f"{home}/.netrc" in calls[-1]
+
+
+MOUNTING = """
+import asyncio, subprocess, sys
+from pathlib import Path
+from mainspring.sandbox import Command
+from mainspring.sandbox.policy import policy
+from mainspring.sandbox.rungs.bwrap import BwrapSandbox
+
+async def main(work):
+    sandbox = BwrapSandbox(policy(work, home=work), environment={"PATH": "/usr/bin:/bin"})
+    try:
+        for number in range(4):
+            if number == 1:
+                subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "none", "/srv"], check=True)
+            script = "findmnt -n -o FSTYPE /srv; touch /srv/new 2>/dev/null && echo written"
+            done = await sandbox.run(Command(argv=("bash", "-c", script), cwd=work))
+            print(done.stdout.decode().split())
+    finally:
+        await sandbox.close()
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_what_is_mounted_outside_later_is_read_only_for_commands(home: Path) -> None:
+    """It comes to all who share mounts, as it was mounted. Nobody but this test sees it."""
+    alone = ["unshare", "--user", "--map-root-user", "--mount", "--propagation", "shared"]
+    if (
+        subprocess.run([*alone, "true"], capture_output=True, check=False).returncode
+        or not Path("/srv").is_dir()
+    ):
+        pytest.skip("nothing can be mounted here")
+    argv = [*alone, sys.executable, "-c", MOUNTING, str(home)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["[]", "['tmpfs']", "['tmpfs']", "['tmpfs']"], done.stderr
+
+
+def test_commands_write_to_a_workspace_that_was_replaced(home: Path) -> None:
+    work = home / "work"
+    work.mkdir()
+
+    async def story(run: Run) -> None:
+        for number in range(3):
+            assert (await run(f"touch new{number} && ls")).stdout == b"new%d\n" % number
+            work.rename(home / f"old-{number}")
+            work.mkdir()
+
+    within(work, story)
 
 
 def test_commands_go_on_when_the_guards_inside_their_mounts_are_killed(home: Path) -> None:

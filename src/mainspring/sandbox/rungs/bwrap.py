@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -20,7 +19,6 @@ from pathlib import Path
 import msgspec
 
 from mainspring.disk.scan import Scan
-from mainspring.disk.scratch import ScratchFolder
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Background, Command, CommandResult, OnOutput
 from mainspring.sandbox.environment import SCRATCH, fresh
@@ -30,21 +28,24 @@ from mainspring.sandbox.policy import Confinement, Network
 from mainspring.sandbox.programs import ProgramFolder, program_folders
 from mainspring.sandbox.proxy import Proxy
 from mainspring.sandbox.rungs.confined import Confined, PreparedRun, is_mountable
+from mainspring.sandbox.rungs.masks import Masks
 from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for
-from mainspring.sandbox.rungs.template import MountTemplate, Node, make_template, node_at
+from mainspring.sandbox.rungs.template import MountTemplate, Node, TemplateLayout, make_template, node_at
 
 UID_INSIDE = 1000
 MAX_TEMPLATES = 8
 PRIVATE = {Path("/tmp"): 2, Path("/var/tmp"): 8, Path("/run"): 8}  # noqa: S108 - these become private
 """Each in memory, which it may fill to one part in so many of what the command may use."""
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - it becomes private too
 SHARED_MEMORY_SHARE = 4
 NAMES_OF_HOSTS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
 NAMESPACES = "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try".split()  # noqa: SIM905
+OUTSIDE = ("--unshare-user", "--uid", "0", "--gid", "0")
 SHARED_MOUNTS = (
-    *("--unshare-user", "--uid", "0", "--gid", "0"),
-    *("--bind", "/", "/", "--dev", "/dev", "--bind-try", "/dev/shm", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
+    *("--bind", "/proc", "/proc", "--dev", "/dev"),
+    *("--bind-try", "/dev/shm", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
 )
-"""Of a template, below its masks. What joins it binds the workspace from here, so it cannot be read-only."""
+"""Of a template, below its masks. What joins it makes namespaces by writing to /proc, and covers it."""
 PROXY_INSIDE = "/run/mainspring-proxy"
 BOOT_RELAY = (
     "import sys; sys.path.append(sys.argv[1]); from custody.relay import main; "
@@ -73,7 +74,7 @@ class BwrapSandbox(Confined):
             raise SandboxError("bubblewrap is not installed.", remedy=REMEDY)
         super().__init__(policy, environment, scratch=SCRATCH, scan=scan)
         self._program = found
-        self._masks = _Masks()
+        self._masks = Masks()
         self._programs: dict[Confinement, tuple[ProgramFolder, ...]] = {}
         self._hiding: tuple[Confinement, list[tuple[Path, Node]], list[Path]] = (policy, [], [])
         self._templates: dict[Confinement, MountTemplate] = {}
@@ -128,13 +129,19 @@ class BwrapSandbox(Confined):
         """Makes the mounts that the commands of a policy share, where they can be joined."""
         env = fresh(self._host, {})
         masked = [path for path in self._hidden(policy, ()) if not _shown_below(path, policy)]
-        argv = [self._program, *SHARED_MOUNTS]
+        argv = [self._program, *OUTSIDE, "--bind" if policy.mode == "full" else "--ro-bind", "/", "/"]
+        roots = [] if policy.mode == "full" else sorted({*policy.roots()})
+        for path in roots:
+            argv += ["--bind", str(path), str(path)]
+        argv += SHARED_MOUNTS
         for path in masked:
             argv += self._masked(path, policy)
         # A user namespace around the network must also be around this one, or nothing could join both.
         around = self._loopbacks.get(policy.network, ())
         start = Launch(argv=tuple(argv), env=env, cwd="/", joins=around, is_wrapped=True)
-        template = await make_template(self._custody, start, masked=masked, masks=self._masks.nodes)
+        writable = {path: node_at(path) for path in roots}
+        layout = TemplateLayout(frozenset(masked), self._masks.nodes, writable)
+        template = await make_template(self._custody, start, layout)
         if template and not await self._can_join(start, template):
             self._custody.leave(template.joins)
             template.close()
@@ -195,14 +202,15 @@ class BwrapSandbox(Confined):
         if policy.network.mode != "full" and not self._loopbacks.get(policy.network):
             arguments.append("--unshare-net")
         is_full = policy.mode == "full"
-        arguments += ["--bind" if is_full else "--ro-bind", "/", "/"]
-        arguments += ["--dev-bind", "/dev", "/dev"] if template else ["--dev", "/dev"]
-        arguments += ["--proc", "/proc"]
+        if template:
+            arguments += ["--dev-bind", "/", "/", "--proc", "/proc"]
+        else:
+            arguments += ["--bind" if is_full else "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         # Root outside still owns the files of /proc/sys, and may write them without any capability.
         arguments += ["--remount-ro", "/proc"]
         for folder, share in () if is_full else PRIVATE.items():
             arguments += [*_size(prepared, share), "--tmpfs", str(folder)]
-        arguments += [*_size(prepared, SHARED_MEMORY_SHARE), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+        arguments += [*_size(prepared, SHARED_MEMORY_SHARE), "--perms", "1777", "--tmpfs", str(SHARED_MEMORY)]
         for name in () if is_full or policy.network.mode != "full" else NAMES_OF_HOSTS:
             arguments += ["--ro-bind-try", name, name]
         if policy.network.mode == "hosts":
@@ -214,12 +222,12 @@ class BwrapSandbox(Confined):
                 PROXY_INSIDE,
             ]
         arguments += self._shown_programs(policy)
-        arguments += self._roots(policy)
+        arguments += self._roots(policy, template)
         for path in folders_above(policy):
             arguments += ["--bind", str(path), str(path)]
         arguments += self._protected(prepared)
         for path in self._hidden(policy, prepared.found.hidden):
-            if not template or path not in template.masked:
+            if not template or path not in template.layout.masked:
                 arguments += self._masked(path, policy)
         return arguments
 
@@ -251,14 +259,17 @@ class BwrapSandbox(Confined):
             self._programs[policy] = program_folders(self._host, policy)
         return self._programs[policy]
 
-    def _roots(self, policy: Confinement) -> list[str]:
+    def _roots(self, policy: Confinement, template: MountTemplate | None) -> list[str]:
         arguments: list[str] = []
         if policy.mode == "full":
             return arguments
         for path in sorted(policy.readable):
             arguments += ["--ro-bind-try", str(path), str(path)]
+        shown = [path for folder in self._program_folders(policy) for path in folder.shown]
+        covering = (*PRIVATE, SHARED_MEMORY, *policy.readable, *shown)
         for path in sorted({policy.workspace, *policy.writable}):
-            arguments += ["--bind" if path in policy.roots() else "--ro-bind", str(path), str(path)]
+            if not template or any(_overlap(path, each) for each in covering):
+                arguments += ["--bind" if path in policy.roots() else "--ro-bind", str(path), str(path)]
         return arguments
 
     def _protected(self, prepared: PreparedRun) -> list[str]:
@@ -281,7 +292,7 @@ class BwrapSandbox(Confined):
 
     def _hidden(self, policy: Confinement, found: Iterable[Path]) -> list[Path]:
         known = (*policy.hidden_paths, *self._masks.for_root_alone, *found)
-        there = [(path, node) for path in known if (node := node_at(path))]
+        there = [(path, node) for path in known if (node := node_at(str(path)))]
         if self._hiding[:2] != (policy, there):
             paths = {path.resolve() for path, _ in there}
             programs = [path for folder in self._program_folders(policy) for path in folder.shown]
@@ -313,64 +324,15 @@ def _shown_below(path: Path, policy: Confinement) -> list[Path]:
     return shown + [each for each in policy.shown_paths if path in each.parents and each.exists()]
 
 
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
 def _is_visible(path: Path, policy: Confinement, programs: Iterable[Path]) -> bool:
     shown = (policy.workspace, *policy.writable, *policy.readable, *programs)
     if policy.mode == "full" or any(path.is_relative_to(root) for root in shown):
         return True
     return not any(path.is_relative_to(folder) for folder in PRIVATE)
-
-
-class _Masks:
-    """An unreadable file and folder to lay over secrets, and the list of what only root may read."""
-
-    def __init__(self) -> None:
-        self._scratch = ScratchFolder()
-        self._folder = self._scratch.path
-        self._file = self._folder / "file"
-        self._file.touch(mode=0)
-        self._empty = self._folder / "folder"
-        self._empty.mkdir(mode=0)
-        self.nodes = {node_at(self._file), node_at(self._empty)}
-        self.for_root_alone = tuple(root_only()) if os.geteuid() == 0 else ()
-
-    def for_path(self, path: Path) -> Path:
-        return self._empty if path.is_dir() else self._file
-
-    def socket(self, number: int) -> Path:
-        return self._folder / f"proxy-{number}"
-
-    def close(self) -> None:
-        self._scratch.close()
-
-
-def root_only() -> Iterable[Path]:
-    """What the system lets nobody but root read; root outside is still its owner inside."""
-    for folder in (
-        Path("/etc"),
-        Path("/var/lib"),
-        Path("/var/log"),
-        Path("/var/spool"),
-        Path("/var/backups"),
-    ):
-        yield from _closed_below(folder, depth=3 if folder.name == "etc" else 1)
-
-
-def _closed_below(folder: Path, depth: int) -> Iterable[Path]:
-    with suppress(OSError):
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            if entry.is_symlink():
-                continue
-            mode = entry.stat().st_mode
-            if not mode & stat.S_IROTH and _holds_something(entry, mode):
-                yield Path(entry.path)
-            elif stat.S_ISDIR(mode) and depth > 1:
-                yield from _closed_below(Path(entry.path), depth - 1)
-
-
-def _holds_something(entry: os.DirEntry[str], mode: int) -> bool:
-    if stat.S_ISDIR(mode):
-        return bool(os.listdir(entry.path))
-    return stat.S_ISREG(mode) and entry.stat().st_size > 0
 
 
 def _size(prepared: PreparedRun, share: int) -> list[str]:

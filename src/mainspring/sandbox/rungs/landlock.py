@@ -27,8 +27,8 @@ from mainspring.sandbox.custody.kernel import (
 )
 from mainspring.sandbox.launch import Launch
 from mainspring.sandbox.policy import Confinement
-from mainspring.sandbox.rungs.bwrap import root_only
 from mainspring.sandbox.rungs.confined import Confined, PreparedRun
+from mainspring.sandbox.rungs.masks import root_only
 from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for, is_known_machine
 from mainspring.sandbox.survey import SurveyFindings
 

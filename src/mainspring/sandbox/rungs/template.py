@@ -1,7 +1,8 @@
 """Mounts that are made once and joined by every command that needs the same.
 
 A process of bubblewrap makes them in namespaces of its own and ends; descriptors hold the namespaces. It
-lays masks over secrets and confines nothing: what joins them makes the rest read-only for itself.
+makes all read-only but the folders of a policy, and lays masks over secrets; what joins them adds what is
+its own.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -28,7 +30,10 @@ Node = tuple[int, int]
 
 
 def node_at(path: str | Path, *, dir_fd: int | None = None) -> Node | None:
-    """What a path leads to, or nothing."""
+    """What a path leads to, or nothing. Most that are asked for are not there, and an exception costs
+    more than a question."""
+    if not os.access(path, os.F_OK, dir_fd=dir_fd):
+        return None
     try:
         found = os.stat(path, dir_fd=dir_fd)
     except OSError:
@@ -36,36 +41,55 @@ def node_at(path: str | Path, *, dir_fd: int | None = None) -> Node | None:
     return found.st_dev, found.st_ino
 
 
+class TemplateLayout(msgspec.Struct, frozen=True):
+    """`masked` are the paths under masks, `masks` what lies there instead; `writable` are folders that stay
+    so in what is otherwise read-only."""
+
+    masked: frozenset[Path]
+    masks: AbstractSet[Node | None]
+    writable: dict[Path, Node | None]
+
+
 class MountTemplate:
-    """`joins` are the namespaces around it, then its own user and mount namespace. `masked` are the paths under
-    masks, `masks` what lies there instead."""
+    """`joins` are the namespaces around it, then its own user and mount namespace. `mounts` is the kernel's
+    list of its mounts, which tells when another came or went."""
 
     def __init__(
-        self,
-        around: Iterable[int],
-        own: tuple[int, int],
-        root: int,
-        masked: Iterable[Path],
-        masks: AbstractSet[Node | None],
+        self, around: Iterable[int], own: tuple[int, int], root: int, mounts: int, layout: TemplateLayout
     ) -> None:
         self.joins = (*around, *own)
-        self.masked = frozenset(masked)
+        self.layout = layout
         self._own = own
         self._root = root
-        self._masks = masks
+        self._mounts = mounts
+        self._changes = select.poll()
+        self._changes.register(mounts, select.POLLPRI)
+        self._listed = _listed(mounts)
 
     def is_whole(self) -> bool:
-        """Whether every mask still lies where it was laid: what is removed or replaced outside loses it."""
-        return all(node_at(str(path)[1:], dir_fd=self._root) in self._masks for path in self.masked)
+        """Whether all lies where it was laid: what is removed or replaced outside loses its mount. What is
+        mounted outside comes here too, and would not be read-only."""
+        if self._changes.poll(0) and _listed(self._mounts) != self._listed:
+            return False
+        masks, writable = self.layout.masks, self.layout.writable
+        return all(self._node(path) in masks for path in self.layout.masked) and all(
+            self._node(path) == node for path, node in writable.items()
+        )
+
+    def _node(self, path: Path) -> Node | None:
+        return node_at(str(path)[1:] or ".", dir_fd=self._root)
 
     def close(self) -> None:
-        for fd in (*self._own, self._root):
+        for fd in (*self._own, self._root, self._mounts):
             os.close(fd)
 
 
-async def make_template(
-    custody: Custody, start: Launch, *, masked: Iterable[Path], masks: AbstractSet[Node | None]
-) -> MountTemplate | None:
+def _listed(mounts: int) -> bytes:
+    os.lseek(mounts, 0, os.SEEK_SET)
+    return b"".join(iter(lambda: os.read(mounts, 1 << 16), b""))
+
+
+async def make_template(custody: Custody, start: Launch, layout: TemplateLayout) -> MountTemplate | None:
     """What bubblewrap, started like this, mounts; nothing where it cannot."""
     readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     given, input_end = os.pipe2(os.O_CLOEXEC)
@@ -89,32 +113,30 @@ async def make_template(
             group.create_task(hold())
             try:
                 await is_over.wait()
-                return _taken(readable, start.joins, masked, masks) if said else None
+                return _taken(readable, start.joins, layout) if said else None
             finally:
                 os.close(input_end)
     finally:
         os.close(given)
 
 
-def _taken(
-    status: int, around: Iterable[int], masked: Iterable[Path], masks: AbstractSet[Node | None]
-) -> MountTemplate | None:
+def _taken(status: int, around: Iterable[int], layout: TemplateLayout) -> MountTemplate | None:
     try:
         if not (lines := os.read(status, 4096).splitlines()):  # it complained and is over
             return None
-        return MountTemplate(around, *_opened(json.loads(lines[0])["child-pid"]), masked, masks)
+        return MountTemplate(around, *_opened(json.loads(lines[0])["child-pid"]), layout)
     except OSError:
         return None
 
 
-def _opened(pid: int) -> tuple[tuple[int, int], int]:
+def _opened(pid: int) -> tuple[tuple[int, int], int, int]:
     opened: list[int] = []
     try:
-        for name in ("user", "mnt"):  # what was opened is closed when the next fails
-            opened.append(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC))  # noqa: PERF401
+        for name in ("ns/user", "ns/mnt", "mountinfo"):  # what was opened is closed when the next fails
+            opened.append(os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC))  # noqa: PERF401
         root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         for fd in opened:
             os.close(fd)
         raise
-    return (opened[0], opened[1]), root
+    return (opened[0], opened[1]), root, opened[2]
