@@ -15,7 +15,6 @@ import signal
 import socket
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from . import outside, tree
@@ -72,7 +71,14 @@ class GuardWatch:
 
     def end(self) -> None:
         me = os.getpid()
-        dead, is_any_left = tree.ask_to_end(me, self.wake, GRACE_S)
+        dead: dict[int, tree.Dead] = {}
+        is_any_left = True
+        # We let go of a command while the last process of its wrapper dies: no reason to look for others.
+        if self.status is not None and not self.left_running():
+            dead, is_any_left = tree.wait_for_children(self.wake, GRACE_S)
+        if is_any_left:
+            ended, is_any_left = tree.ask_to_end(me, self.wake, GRACE_S)
+            dead |= ended
         if is_any_left:
             for cgroup in self.job["cgroups"]:
                 _kill_cgroup(cgroup)
@@ -134,7 +140,7 @@ def _is_alone(cgroups: list[str]) -> bool:
     lists of children makes us ask every process of the machine for its parent."""
     for cgroup in cgroups:
         try:
-            return int(Path(cgroup, "pids.current").read_text()) <= 1
+            return int(tree.text_of(f"{cgroup}/pids.current")) <= 1
         except OSError:
             continue
     return False
@@ -182,15 +188,16 @@ def guard(job: Job, wake: int, fds: list[int], control: socket.socket) -> None:
     ticks = Ticks(job)
     while watch.any_left:
         ready = dict(poller.poll(ticks.wait_ms()))
-        if control.fileno() in ready and _is_left_alone(watch, control):
-            poller.unregister(control)
-        elif control.fileno() in ready:
-            watch.end()
-            tell(control, **watch.report())
-            return
         tree.drain(wake)
         if watch.reap():
             tell(control, **watch.report())
+        is_asked = watch.any_left and control.fileno() in ready
+        if is_asked and _is_left_alone(watch, control):
+            poller.unregister(control)
+        elif is_asked:
+            watch.end()
+            tell(control, **watch.report())
+            return
         if ticks.is_due() and (passed := watch.limit_passed()):
             tell(control, limit=passed)
             watch.end()

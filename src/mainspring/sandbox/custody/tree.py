@@ -35,10 +35,19 @@ class Stat:
 
 def stat(pid: int) -> Stat | None:
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        text = text_of(f"/proc/{pid}/stat")
     except OSError:
         return None
     return Stat(text)
+
+
+def text_of(path: str) -> str:
+    """A short text of the kernel's; a file object would ask it five times as much."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 4096).decode(errors="replace")
+    finally:
+        os.close(fd)
 
 
 def command_line(pid: int) -> str:
