@@ -56,7 +56,8 @@ class GuardedCommand:
         self.outlives = False
         self.exited: asyncio.Future[GuardReport] = self._loop.create_future()
         self.gone: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(control, self._hear)
+        # The loop would describe a socket at length, only to find that it does not know it yet.
+        self._loop.add_reader(control.fileno(), self._hear)
         for fd in streams:
             os.set_blocking(fd, False)
             self._loop.add_reader(fd, self._read, fd)
@@ -81,7 +82,7 @@ class GuardedCommand:
         """Lets go of everything; the guard ends the tree when the socket closes."""
         self._let_be()
         if self._control.fileno() >= 0:
-            self._loop.remove_reader(self._control)
+            self._loop.remove_reader(self._control.fileno())
             self._control.close()
         for fd in tuple(self._open):
             self._close(fd)
@@ -125,7 +126,7 @@ class GuardedCommand:
             # A reset is told once, before the packets that are still queued.
             return
         if not packet:
-            self._loop.remove_reader(self._control)
+            self._loop.remove_reader(self._control.fileno())
             self._control.close()
             if not self.exited.done():
                 self.exited.set_result(GuardReport(crashed="its guard was killed"))
