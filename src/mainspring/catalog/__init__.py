@@ -16,6 +16,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from mainspring.catalog.families import DOCS_TITLE
 from mainspring.catalog.fold import Purpose, SessionFold, SessionRow, SessionSpend, Spent, local_day, take
 from mainspring.disk.owner import Owner
 from mainspring.events import Origin
@@ -23,6 +24,7 @@ from mainspring.journal import Journal, JournalReader, KnownEvents, Verification
 from mainspring.journal.lines import Header
 
 __all__ = [
+    "DOCS_TITLE",
     "Header",
     "Owner",
     "Purpose",

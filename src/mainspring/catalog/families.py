@@ -1,11 +1,22 @@
-"""Sessions that have others work for them: a farm is at work from its plan to its choice, and tasks of a
-person until none is left. Attempts in a session, and tasks of a call, belong to its own turns. Pure."""
+"""Sessions that work without turns of their own: a farm is at work from its plan to its choice, tasks of a
+person until none is left, pages about source files until each has its verdict. Attempts in a session, and
+tasks of a call, belong to its own turns. Pure."""
 
 from __future__ import annotations
 
-from mainspring.events import AttemptsEnded, AttemptsStarted, Event, TasksEnded, TasksStarted
+from mainspring.events import (
+    AttemptsEnded,
+    AttemptsStarted,
+    DocsEnded,
+    DocsStarted,
+    Event,
+    TasksEnded,
+    TasksStarted,
+)
 
-FAMILY_KINDS = (AttemptsStarted, AttemptsEnded, TasksStarted, TasksEnded)
+FAMILY_KINDS = (AttemptsStarted, AttemptsEnded, TasksStarted, TasksEnded, DocsStarted, DocsEnded)
+DOCS_TITLE = "pages for "
+"""How the title begins of a session that writes pages about source files."""
 
 
 def family_title(event: Event) -> str:
@@ -15,6 +26,8 @@ def family_title(event: Event) -> str:
             return task.partition("\n")[0] or base
         case TasksStarted(call="", title=title):
             return title or "tasks"
+        case DocsStarted(output=output):
+            return f"{DOCS_TITLE}{output}"
         case _:
             return ""
 
@@ -28,5 +41,9 @@ def family_end(event: Event) -> tuple[str, bool] | None:
             missing = (*failed, *blocked)
             line = f"done: {', '.join(done) or 'none'}"
             return f"{line}; not done: {', '.join(missing)}" if missing else line, not missing
+        case DocsEnded():
+            line = f"{event.approved} approved, {event.rejected} rejected, {event.person} for a person"
+            missing = f"; {event.undone} not done: {event.why}" if event.undone else ""
+            return f"{line}{missing}", not event.undone
         case _:
             return None

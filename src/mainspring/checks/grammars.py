@@ -1,8 +1,9 @@
 """Reads files by their grammars, as a program of its own: grammars are written in C, and some files crash
 them or keep them busy for minutes. It imports nothing of mainspring, so that it starts quickly.
 
-A request on standard input is a line of JSON (`path`, `size`, and `about`: syntax, complexities, symbols or
-matches of given queries), then so many bytes; the answer is a line: `found`, or `not_checked` with a reason.
+A request on standard input is a line of JSON (`path`, `size`, and `about`: syntax, complexities, symbols, an
+outline or matches of given queries), then so many bytes; the answer is a line: `found`, or `not_checked`
+with a reason.
 """
 
 from __future__ import annotations
@@ -99,6 +100,12 @@ GRAMMARS = {
     **dict.fromkeys((".yaml", ".yml"), Grammar("tree_sitter_yaml")),
 }
 """By the end of a name. A header `.h` may be C or C++, so nothing is said of it."""
+_NOT_OUTLINED = frozenset({".sh", ".bash", ".html", ".css", ".yaml", ".yml"})
+OUTLINED = {
+    **{suffix: grammar for suffix, grammar in GRAMMARS.items() if suffix not in _NOT_OUTLINED},
+    ".h": Grammar("tree_sitter_cpp"),
+}
+"""Files of which is told what they define. The grammar of C++ reads the headers of both."""
 
 
 def is_readable(path: str) -> bool:
@@ -144,7 +151,7 @@ def symbols(path: str, content: bytes) -> Any:
     """What a file defines, uses and imports; of Python also without a grammar."""
     if b"\0" in content:
         raise NotRead("it is not text")
-    reader, suffix = _symbol_reader(), PurePosixPath(path).suffix.lower()
+    reader, suffix = _beside("code_symbols"), PurePosixPath(path).suffix.lower()
     try:
         root = _tree(GRAMMARS[suffix], content).root_node
     except NotRead:
@@ -157,12 +164,21 @@ def symbols(path: str, content: bytes) -> Any:
     return reader.symbols_of(root, content)
 
 
+def outline(path: str, content: bytes) -> dict[str, Any]:
+    """What a file defines with its parameters and comments, and its marks such as TODO."""
+    if b"\0" in content:
+        raise NotRead("it is not text")
+    suffix = PurePosixPath(path).suffix.lower()
+    return _beside("outlines").outline_of(_tree(OUTLINED[suffix], content).root_node, content, suffix)
+
+
 @cache
-def _symbol_reader() -> Any:
-    """Loaded by its path, since this program knows no package, and only when it is asked for symbols."""
-    spec = spec_from_file_location("code_symbols", Path(__file__).with_name("code_symbols.py"))
+def _beside(name: str) -> Any:
+    """A reader that lies beside this file: loaded by its path, since this program knows no package, and only
+    when it is asked."""
+    spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     if spec is None or spec.loader is None:
-        raise NotRead("the reader of symbols is missing")
+        raise NotRead(f"the reader {name} is missing")
     module = module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -332,6 +348,7 @@ _LOOKS: dict[str, Callable[..., Any]] = {
     "complexities": complexities,
     "symbols": symbols,
     "matches": matches,
+    "outline": outline,
 }
 
 

@@ -68,7 +68,11 @@ class Syntax:
         """What a file defines, uses and imports, as `code_symbols` says it."""
         return await self._ask("symbols", path, content)
 
-    async def _ask(self, about: str, path: str, content: bytes, *given: Any) -> list[Any]:
+    async def outline(self, path: str, content: bytes) -> dict[str, Any]:
+        """What a file defines: `outlines` says in which form."""
+        return await self._ask("outline", path, content)
+
+    async def _ask(self, about: str, path: str, content: bytes, *given: Any) -> Any:
         request = {"path": path, "size": len(content), "about": about, "given": given}
         async with self._turn:
             answer = await self._answer(json.dumps(request).encode() + b"\n" + content)

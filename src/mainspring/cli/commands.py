@@ -34,6 +34,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "farm": Entry("farm", "Attempt a task in parallel worktrees, and land the best."),
         "tasks": Entry("tasks", "Have a graph of tasks done by agents, side by side."),
         "review": Entry("review", "Review a change: findings with file, line and severity."),
+        "docs": Entry("docs", "Write pages about source files, checked and judged."),
         "retry": Entry("run", "Ask the last question again, perhaps of another model."),
         "say": Entry("messages", "Say something to a session that is running."),
         "note": Entry("messages", "Tell a session something, without asking for anything."),

@@ -24,7 +24,14 @@ class Toned(msgspec.Struct, frozen=True):
     tone: Tone
 
 
-Span = str | Mono | Toned
+class Link(msgspec.Struct, frozen=True):
+    """A way to another document that lies beside this one; `to` is its path from here."""
+
+    text: str
+    to: str
+
+
+Span = str | Mono | Toned | Link
 Spans = tuple[Span, ...]
 
 

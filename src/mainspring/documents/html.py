@@ -7,6 +7,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from html import escape
+from urllib.parse import quote
 
 from mainspring.documents.blocks import (
     PICTURE_TYPES,
@@ -15,6 +16,7 @@ from mainspring.documents.blocks import (
     Collapsible,
     Heading,
     Items,
+    Link,
     Mono,
     OutputBlock,
     Paragraph,
@@ -159,6 +161,8 @@ def _span(span: Span) -> str:
         return _text(span)
     if isinstance(span, Mono):
         return f"<code>{_text(span.text)}</code>" if span.text else ""
+    if isinstance(span, Link):
+        return f'<a href="{_text(quote(f"./{span.to}"))}">{_text(span.text)}</a>'
     return f'<span class="{span.tone}">{_text(span.text)}</span>'
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from urllib.parse import quote
 
 from mainspring.documents.blocks import (
     Banner,
@@ -13,6 +14,7 @@ from mainspring.documents.blocks import (
     Collapsible,
     Heading,
     Items,
+    Link,
     Mono,
     OutputBlock,
     Paragraph,
@@ -82,6 +84,8 @@ def _span(span: Span, *, is_cell: bool) -> str:
         return _line(span)
     if isinstance(span, Mono):
         return _code(span.text, is_cell=is_cell)
+    if isinstance(span, Link):
+        return f"[{_line(span.text)}]({quote(f'./{span.to}')})"
     return f"{_MARKS[span.tone]}{_line(span.text)}"
 
 

@@ -11,10 +11,15 @@ from mainspring.events import (
     RESUMED_SOURCE,
     ArtifactSaved,
     ChangesChecked,
+    DocsEnded,
+    DocsStarted,
     Event,
     HookEnded,
     HookStarted,
     NoteAdded,
+    PageDrafted,
+    PageJudged,
+    PieceDrafted,
     RollbackOffered,
     SuiteEnded,
     SuiteStarted,
@@ -99,6 +104,35 @@ def _hook_ended(event: HookEnded) -> str:
     return f"  hook {verdict} after {event.duration_s:.2f} s{why}{message}"
 
 
+def _docs_started(event: DocsStarted) -> str:
+    left = "".join(f"\n  ! nothing is sent of {each}" for each in event.left_out)
+    return f"· pages about {plural(event.files, 'file')} for {event.output}{left}"
+
+
+def _piece_drafted(event: PieceDrafted) -> str:
+    problem = f": {event.problem}" if event.problem else ""
+    return f"  {event.path}:{event.first_line}-{event.last_line} drafted{problem}"
+
+
+def _page_drafted(event: PageDrafted) -> str:
+    lines = [f"· page of {event.path}, draft {event.attempt}"]
+    lines += [f"  ! {problem}" for problem in event.problems]
+    lines += [f"  taken out: {each}" for each in event.dropped]
+    return "\n".join(lines)
+
+
+def _page_judged(event: PageJudged) -> str:
+    verdict = {"person": "needs a person", "again": "drafted again"}.get(event.verdict, event.verdict)
+    scores = ", ".join(f"{each.name} {each.score}" for each in event.scores)
+    why = f": {event.why}" if event.why else ""
+    return f"· page of {event.path} {verdict} (by {event.by}{f'; {scores}' if scores else ''}){why}"
+
+
+def _docs_ended(event: DocsEnded) -> str:
+    line = f"■ pages: {event.approved} approved, {event.rejected} rejected, {event.person} need a person"
+    return f"{line}; {event.undone} not done: {event.why}" if event.undone else line
+
+
 WORK_LINES: dict[type[Event], Callable[[Any], str]] = {
     NoteAdded: _note_added,
     ArtifactSaved: _artifact_saved,
@@ -108,6 +142,11 @@ WORK_LINES: dict[type[Event], Callable[[Any], str]] = {
     RollbackOffered: _rollback_offered,
     HookStarted: _hook_started,
     HookEnded: _hook_ended,
+    DocsStarted: _docs_started,
+    PieceDrafted: _piece_drafted,
+    PageDrafted: _page_drafted,
+    PageJudged: _page_judged,
+    DocsEnded: _docs_ended,
 }
 
 

@@ -20,6 +20,7 @@ from mainspring.events import (
     CapUnit,
     ChildEnded,
     ChildStarted,
+    DocsStarted,
     Ending,
     GoalSet,
     Limits,
@@ -39,7 +40,7 @@ STEP = "step"
 ENGINE = "engine"
 """The source of a spend that is a whole turn of an outside agent."""
 
-Counted = CallStarted | TurnStarted | GoalSet | BudgetWarned | ChildStarted | ChildEnded
+Counted = CallStarted | TurnStarted | DocsStarted | GoalSet | BudgetWarned | ChildStarted | ChildEnded
 """The events that a ledger takes, beside spends."""
 
 LEAST_OUTPUT_TOKENS = 64
@@ -128,7 +129,7 @@ class Ledger:
             case CallStarted():
                 for opened in self._open:
                     opened.calls += 1
-            case TurnStarted():
+            case TurnStarted() | DocsStarted():
                 self.begin("turn", seq)
             case GoalSet():
                 if not self._has_goal:

@@ -25,6 +25,7 @@ from mainspring.events import (
     CallEnded,
     CommandAsked,
     Compacted,
+    DocsStarted,
     EffortChosen,
     EngineChosen,
     Event,
@@ -35,6 +36,7 @@ from mainspring.events import (
     ModelChosen,
     NoteAdded,
     Origin,
+    PageJudged,
     PromptSet,
     Recorded,
     RewindStarted,
@@ -123,7 +125,7 @@ def is_commanded(event: Event) -> bool:
     match event:
         case SessionStarted() | SessionResumed() | UserSaid() | CommandAsked():
             return True
-        case EffortChosen() | ModeChosen() | RewindStarted() | Undone() | ArtifactSaved():
+        case EffortChosen() | ModeChosen() | RewindStarted() | Undone() | ArtifactSaved() | DocsStarted():
             return True
         case (
             NoteAdded(source=by)
@@ -133,6 +135,8 @@ def is_commanded(event: Event) -> bool:
             | GoalPaused(by=by)
         ):
             return by == "user"
+        case PageJudged(by=by):
+            return by == "person"
         case GoalEnded():
             return event.ending == "stopped"
         case BranchMoved():

@@ -94,14 +94,14 @@ def _affected_tests(paths: Sequence[str], changed: Sequence[str], read: Read) ->
         if is_test(path):
             found += [path] if path in known else []
             continue
-        mine = _tests_of(path, tests, read)
+        mine = tests_of(path, tests, read)
         if not mine:
             return None
         found += mine
     return found or None
 
 
-def _tests_of(path: str, tests: Sequence[str], read: Read) -> list[str]:
+def tests_of(path: str, tests: Sequence[str], read: Read) -> list[str]:
     """The tests that have the name of a file, and those that import it."""
     name = path.rpartition("/")[2]
     stem = name.partition(".")[0]
