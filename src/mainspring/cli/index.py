@@ -119,6 +119,24 @@ def _conventions(folder: Path, *, is_json: bool) -> None:
     _show([json_line(found)] if is_json else lines or ["There is too little here to say what is usual."])
 
 
+@index_command.command("hotspots")
+@_folder
+@_json
+def _hotspots(folder: Path, *, is_json: bool) -> None:
+    """List the files that sessions of this project changed again and again, found errors in, or remembered
+    something about."""
+    found = asyncio.run(operations.earlier_work(load_config_or_defaults(), folder))
+    lines = [
+        " | ".join((f"{each.path}: {plural(each.sessions, 'session')}", _counts(each), *each.notes))
+        for each in found
+    ]
+    _show([json_line(found)] if is_json else _listed(lines) or ["No file stands out in earlier sessions."])
+
+
+def _counts(each: Any) -> str:
+    return f"{plural(each.changes, 'change')}, {plural(each.errors, 'error')}"
+
+
 def _status_lines(found: operations.IndexStatus) -> list[str]:
     lines = [
         f"{found.root}: {plural(found.files, 'file')}, {found.code_files} of them source",

@@ -12,12 +12,15 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.index import RepositoryIndex, repository_index
+from mainspring.app.operations.hotspots import hotspots_of
 from mainspring.errors import MainspringError, UsageError
 from mainspring.index import IndexedSymbol, IndexStatus, Passage, UsedAt
 from mainspring.index.conventions import Convention, convention_line, conventions
+from mainspring.index.hotspots import Hotspot, hotspot_line
 from mainspring.index.repository_map import MAX_FILES, RankedFile, render_map
 from mainspring.index.store import IndexStore
 from mainspring.index.update import IndexChange
+from mainspring.secrets.vault import Vault
 from mainspring.settings import Config
 from mainspring.workspace.git import Git
 from mainspring.workspace.instructions import repository_root
@@ -58,6 +61,8 @@ async def update_index(
         with index.store() as store:
             if change.read or change.removed or store.about("usual") is None:
                 await asyncio.to_thread(_keep_usual, store, index.root, config)
+            spots = await hotspots_of(config, index.root, store.paths())
+            store.set_about(hotspots=Vault(config.secrets).redact(hotspot_line(spots)))
             status = store.status(index.root)
     return IndexUpdate(change=change, status=status, seconds=time.monotonic() - began)
 
@@ -106,6 +111,12 @@ def _keep_usual(store: IndexStore, root: Path, config: Config) -> None:
     store.set_about(usual=convention_line(_conventions(store, root, config)))
 
 
+async def earlier_work(config: Config, folder: Path) -> list[Hotspot]:
+    """Files that sessions of this project changed again and again, found errors in, or remembered."""
+    with _opened(config, folder) as (store, root):
+        return await hotspots_of(config, root, store.paths())
+
+
 def map_of(config: Config, folder: Path, *, tokens: int = MAP_TOKENS, about: str = "") -> RepositoryMap:
     with _opened(config, folder) as (store, root):
         text = map_text(store, root, tokens=tokens, about=about)
@@ -115,7 +126,7 @@ def map_of(config: Config, folder: Path, *, tokens: int = MAP_TOKENS, about: str
 def map_text(store: IndexStore, root: Path, *, tokens: int, about: str = "") -> str:
     """What is left out of an index that is behind the files: those that are gone."""
     files = [RankedFile(*each) for each in store.best(MAX_FILES)]
-    more = [line for line in (store.about("usual"),) if line]
+    more = [line for line in (store.about("usual"), store.about("hotspots")) if line]
     return render_map(
         files,
         store.paths(),
