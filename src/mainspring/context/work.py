@@ -33,6 +33,10 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind_skills: bool = True
     """List mainspring's own short skills for the kind of project (Python, TypeScript, front end, API,
     database, testing, security), told by its files; small models are not shown them."""
+    commit_messages: Literal["drafted", "said"] = "drafted"
+    """Who writes the subjects of commits on a session's branch: the model of the tier `fast`, from the change
+    and in the project's style, where one is set and is where the session's model is (or turns are routed);
+    else, and with `said`, it is the first line of what you said."""
     index: Literal["auto", "on", "off"] = "auto"
     """Use the index of the repository (`mainspring index`; the daemon keeps those of recent sessions): the
     tool `symbols`, for files that no language server knows, by `find_tools`, and the map. `auto`: where there
@@ -50,4 +54,6 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (self.after_change or ("affected" if profile == "small" else "off")) == "affected"
 
 
-UNASSISTED = WorkSettings(priming="off", after_change="off", delegate="off", kind_skills=False, index="off")
+UNASSISTED = WorkSettings(
+    priming="off", after_change="off", delegate="off", kind_skills=False, index="off", commit_messages="said"
+)

@@ -223,7 +223,10 @@ def _branch_moved(event: BranchMoved) -> str:
     left = "".join(f"\n  ! not committed: {name}" for name in event.left_out)
     is_empty = event.action == "committed" and not event.files and event.left_out
     action = "has nothing new to commit" if is_empty else event.action
-    return f"· branch {event.branch} {action}, at {event.commit[:12]}{left}"
+    why = (
+        f"\n  subject not drafted by {event.drafted_by}: {event.draft_problem}" if event.draft_problem else ""
+    )
+    return f"· branch {event.branch} {action}, at {event.commit[:12]}{left}{why}"
 
 
 def _rewind_started(event: RewindStarted) -> str:

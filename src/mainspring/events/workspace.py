@@ -120,7 +120,8 @@ class ChangesChecked(Event, frozen=True):
 class BranchMoved(Event, frozen=True):
     """What became of the git branch that this session works on; it began at `base` and lands there.
     `left_out` names files that the session changed and that no commit of ours has, and why. `risk` is the
-    score of what landed, as it was told before."""
+    score of what landed, as it was told before. `drafted_by` is the model that was asked for the
+    subject of the commit; with a `draft_problem` it is what the user said."""
 
     action: Literal["started", "committed", "merged", "squashed", "discarded"]
     branch: str
@@ -130,6 +131,8 @@ class BranchMoved(Event, frozen=True):
     left_out: tuple[str, ...] = ()
     origin: Origin | None = None
     risk: int | None = None
+    drafted_by: str = ""
+    draft_problem: str = ""
 
 
 class ArtifactSaved(Event, frozen=True):

@@ -3,8 +3,12 @@
 import os
 import subprocess
 
+import msgspec
 import pytest
 
+from mainspring.app.operations.commit_draft import _material
+from mainspring.events import BranchMoved, SpendReserved
+from mainspring.settings import load_config
 from mainspring.workspace.git import Git
 from tests.workspace.machine import picture
 from tests.workspace.sessions import World, say, shell
@@ -313,3 +317,64 @@ def test_a_person_must_agree_before_sensitive_files_land_and_what_landed_has_its
     assert [item.event.risk for item in world.journal() if getattr(item.event, "action", "") == "merged"] == [
         25
     ]
+
+
+def drafting(world, *replies, tier="scripted@{script}", more=""):
+    """A tier `fast` whose model gives these replies."""
+    script = world.home.parent / "fast.json"
+    script.write_bytes(msgspec.json.encode({"replies": replies}))
+    world.home.mkdir(exist_ok=True)
+    (world.home / "config.toml").write_text(f'[tiers]\nfast = "{tier.format(script=script)}"\n{more}')
+
+
+def moved(world):
+    return [item.event for item in world.journal() if isinstance(item.event, BranchMoved)]
+
+
+def test_a_subject_is_drafted_by_the_fast_tier_and_taken_over_by_a_squash(world, root, git):
+    drafting(world, say("`Add a second line to a.txt`\n"))
+    run(world)
+    assert git("log", "-1", "--format=%s") == "Add a second line to a.txt"
+    assert "Asked for: Fix the Bug: now!" in git("log", "-1", "--format=%b")
+    assert moved(world)[-1].drafted_by.startswith("scripted@")
+    spent = [item.event for item in world.journal() if isinstance(item.event, SpendReserved)]
+    assert "commit message" in {each.source for each in spent}
+    world.command("land", world.session, "--squash", "--yes")
+    assert git("log", "-1", "--format=%s", "main") == "Add a second line to a.txt"
+
+
+@pytest.mark.parametrize(
+    ("replies", "tier", "more", "problem"),
+    [
+        ((), "scripted@{script}.gone", "", "fast.json.gone"),
+        ((say("x" * 300),), "scripted@{script}", "", "it wrote no subject"),
+        ((say("Never asked"),), "scripted@{script}", '[work]\ncommit_messages = "said"\n', ""),
+        ((say("Never asked"),), "openai-compatible@http://127.0.0.1:9#x", "", ""),
+    ],
+    ids=["failing", "unfit", "off", "elsewhere"],
+)
+def test_without_a_draft_the_users_first_line_stands(world, git, replies, tier, more, problem):
+    drafting(world, *replies, tier=tier, more=more)
+    run(world)
+    assert git("log", "-1", "--format=%s") == "Fix the Bug: now!"
+    last = moved(world)[-1]
+    assert bool(last.draft_problem) == bool(problem)
+    assert problem in last.draft_problem.lower()
+
+
+def test_the_drafting_model_is_shown_no_secrets(world, root, git):
+    world.write_script(shell("echo KEY=hidden-value > .env.local; echo two >> a.txt"), say("done"))
+    drafting(world, say("Change a.txt"))
+    run(world)
+    asked = [item.event for item in world.journal() if isinstance(item.event, SpendReserved)]
+    assert [each for each in asked if each.source == "commit message"]
+    config = load_config({"MAINSPRING_HOME": str(world.home), "PATH": "/usr/bin:/bin"})
+
+    class At:
+        state = type("State", (), {"workspace": root})
+
+    (root / "a.txt").write_text("three\n")
+    text = _material(config, At, [".env.local", "a.txt"], "Go")
+    assert "+three" in text
+    assert "hidden-value" not in text
+    assert ".env.local" not in text

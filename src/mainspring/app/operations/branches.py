@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from mainspring.app.operations.commit_draft import CommitDraft, draft_subject
 from mainspring.app.operations.risk import ChangeRisk, risk_of_branch
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import recording, vault_of
@@ -76,9 +78,13 @@ async def commit_branch(config: Config, session: Session) -> BranchMoved | None:
     git = Git(session.state.workspace, config.environment)
     recorder = runtime_of(session).recorder
     at = await _branch(recorder.journal, recorder.vault)
-    made = await _commit(recorder.journal, git, at, recorder.vault) if at else None
+    if at is None:
+        return None
+    draft = await _draft(config, session, recorder.journal)
+    made = await _commit(recorder.journal, git, at, recorder.vault, draft.subject)
     if made is None:
         return None
+    made = msgspec.structs.replace(made, drafted_by=draft.model, draft_problem=draft.problem)
     await recorder.record(made)
     return redacted(made, recorder.vault)
 
@@ -120,18 +126,30 @@ async def land(config: Config, session: str, how: HowToLand, *, is_agreed: bool 
             told = await risk_of_branch(config, journal, root, base, tip)
             if told.why_ask and not is_agreed:
                 raise NotAgreed(told)
-            message = await _whole_message(journal, at.seq)
+            message = await _whole_message(journal, at.seq, await _drafted_subjects(journal, git, at.seq))
             moved = await asyncio.to_thread(branches.land, git, at.moved, how, message)
             moved = msgspec.structs.replace(moved, risk=told.risk.score)
         await recorder.record(moved)
     return Landed(redacted(moved, vault), tip, left, told)
 
 
-async def _commit(journal: JournalReader, git: Git, at: _At, vault: Vault) -> BranchMoved | None:
+async def _draft(config: Config, session: Session, journal: JournalReader) -> CommitDraft:
+    """Only where something changed since the last commit."""
+    moved, said = await journal.last("BranchMoved"), await last_event(journal, UserSaid)
+    after = moved.seq if moved else 0
+    recorded = await read_all(journal, kinds=("FilesChanged",), after=after)
+    events = [item.event for item in recorded if isinstance(item.event, FilesChanged)]
+    paths = {change.path for event in events for change in event.changes}
+    return await draft_subject(config, session, paths, said.text if said else "") if paths else CommitDraft()
+
+
+async def _commit(
+    journal: JournalReader, git: Git, at: _At, vault: Vault, subject: str = ""
+) -> BranchMoved | None:
     """Commits what the branch has not yet of what the session did since it began."""
     recorded = await read_all(journal, kinds=("FilesChanged",), after=at.seq)
     changed = [expanded(item.event, vault) for item in recorded if isinstance(item.event, FilesChanged)]
-    message = await _message(journal)
+    message = await _message(journal, subject)
     is_secret = partial(is_hidden_name, policy=Confinement(workspace=Path()))
     commit = partial(branches.commit, git, at.moved, changed, message, is_secret=is_secret)
     return await asyncio.to_thread(commit)
@@ -153,16 +171,27 @@ async def _branch(journal: JournalReader, vault: Vault) -> _At | None:
     return at
 
 
-async def _message(journal: JournalReader) -> str:
+async def _message(journal: JournalReader, subject: str = "") -> str:
     said = await last_event(journal, UserSaid)
-    return f"{_title(said.text if said else '')}\n\nSession: {journal.session}"
+    title = _title(said.text if said else "")
+    asked = f"Asked for: {title}\n" if subject else ""
+    return f"{subject or title}\n\n{asked}Session: {journal.session}"
 
 
-async def _whole_message(journal: JournalReader, after: int) -> str:
-    """A message for all that a branch has: what was said first, and what else was said."""
+async def _drafted_subjects(journal: JournalReader, git: Git, after: int) -> list[str]:
+    """Those of the commits of a branch whose subject a model wrote."""
+    moves = await read_all(journal, kinds=("BranchMoved",), after=after)
+    made = [item.event for item in moves if isinstance(item.event, BranchMoved)]
+    commits = [each.commit for each in made if each.drafted_by and not each.draft_problem]
+    return [git.text("log", "-1", "--format=%s", each, check=False) for each in commits]
+
+
+async def _whole_message(journal: JournalReader, after: int, drafted: Sequence[str] = ()) -> str:
+    """A message for all that a branch has: what was drafted for its commits, or said first and then."""
     undone = await read_all(journal, kinds=("Undone",))
     said = live(await read_all(journal, kinds=("UserSaid",), after=after), undone_ranges(undone))
-    titles = [_title(item.event.text) for item in said if isinstance(item.event, UserSaid)]
+    told = [_title(item.event.text) for item in said if isinstance(item.event, UserSaid)]
+    titles = list(dict.fromkeys(filter(None, drafted))) or told
     first, *more = titles or [_title("")]
     listed = "".join(f"- {title}\n" for title in more)
     return f"{first}\n\n{listed}{chr(10) if listed else ''}Session: {journal.session}"
