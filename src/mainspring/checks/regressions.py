@@ -3,8 +3,8 @@
 They run before the first call of a turn that may change files (never again on the same content), the affected
 ones after each change, all of them before the turn is done. What passed and fails now is run once more: a
 test that passes then is flaky and named so. What is broken is told with its output and the changes since it
-passed; after two rounds the rollback is offered to people, and the turn may end. All of it stands in the
-journal, so a process that takes over goes on from there.
+passed; after two rounds the rollback is offered to people, and the turn may end. A round of an outside agent
+is a turn of its own. All of it stands in the journal, so a process that takes over goes on from there.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from mainspring.events import (
     Recorded,
     RollbackOffered,
     SuiteEnded,
+    UserSaid,
 )
 from mainspring.events.counts import plural
 from mainspring.secrets.injection import suspicions
@@ -128,28 +129,23 @@ class Regressions:
             await self._before_done(runtime)
 
     async def _before_done(self, runtime: Runtime) -> None:
-        baseline = await self._found_baseline(runtime)
-        if baseline is None:
-            return
-        since = [item for item in await _turn_events(runtime) if item.seq > baseline.seq]
-        if not any(map(_is_work, since)):
-            return
-        if not baseline.is_usable:
-            return
-        found = await self._last_word(runtime, since)
+        since = await self._changed_since_baseline(runtime)
+        found = await self._last_word(runtime, since) if since else None
         if found is None or not found[0].regressions:
             return
-        ended, output = found
         if sum(map(_is_round, since)) < _MAX_ROUNDS:
-            text = f"Not done yet. {await _account(runtime, ended, output)}"
+            text = f"Not done yet. {await _account(runtime, *found)}"
             await runtime.record(NoteAdded(text=text, source=REGRESSIONS_SOURCE, suspicious=suspicions(text)))
         elif not any(isinstance(item.event, RollbackOffered) for item in since):
-            files = dict.fromkeys(path for item in since if _is_work(item) for path in _paths(item))
-            await runtime.record(
-                RollbackOffered(
-                    turn=runtime.state.turn, tests=ended.regressions, files=tuple(files)[:_MAX_KEPT]
-                )
-            )
+            await _offer_rollback(runtime, found[0], since)
+
+    async def _changed_since_baseline(self, runtime: Runtime) -> list[Recorded]:
+        """What happened in the turn since its baseline; nothing where that cannot have broken anything."""
+        baseline = await self._found_baseline(runtime)
+        if baseline is None or not baseline.is_usable:
+            return []
+        since = [item for item in await _turn_events(runtime) if item.seq > baseline.seq]
+        return since if any(map(_is_work, since)) else []
 
     async def _last_word(self, runtime: Runtime, since: Sequence[Recorded]) -> tuple[SuiteEnded, str] | None:
         """What all tests say of the files as they are now, and what was printed, if they have just run."""
@@ -234,9 +230,33 @@ def _worse(baseline: Baseline, ended: SuiteEnded, now: TestResults) -> list[str]
     return [ended.command] if is_same and is_worse else []
 
 
+async def _offer_rollback(runtime: Runtime, ended: SuiteEnded, since: Sequence[Recorded]) -> None:
+    files = dict.fromkeys(path for item in since if _is_work(item) for path in _paths(item))
+    await runtime.record(
+        RollbackOffered(turn=runtime.state.turn, tests=ended.regressions, files=tuple(files)[:_MAX_KEPT])
+    )
+
+
 async def _turn_events(runtime: Runtime) -> list[Recorded]:
-    began = await runtime.journal.last("TurnStarted")
-    return await read_all(runtime.journal, kinds=_KINDS, after=began.seq if began else 0)
+    return await read_all(runtime.journal, kinds=_KINDS, after=await _began_seq(runtime))
+
+
+async def _began_seq(runtime: Runtime) -> int:
+    """Where the work on what was last said began: an outside agent that is told what it broke takes another
+    turn for that."""
+    began, said, ended = [
+        item.seq if (item := await runtime.journal.last(kind)) else 0
+        for kind in ("TurnStarted", "UserSaid", "TurnEnded")
+    ]
+    if said > ended or not ended:
+        return began
+    is_new = True
+    for item in await read_all(runtime.journal, kinds=("TurnStarted", "UserSaid")):
+        if isinstance(item.event, UserSaid):
+            is_new = True
+        elif is_new:
+            began, is_new = item.seq, False
+    return began
 
 
 def _is_work(item: Recorded) -> bool:

@@ -194,6 +194,8 @@ class OutsideEngine:
         prepared = await prepare(runtime, self.outside)
         if isinstance(prepared, End):
             return prepared
+        if runtime.upkeep.guard:  # nobody knows which call of the agent will be its first change
+            await runtime.upkeep.guard.before_calls(runtime)
         prompt = await prompt_of(runtime)
         reservation = await reserve(
             runtime,
@@ -217,6 +219,8 @@ class OutsideEngine:
             await run.conclude(exited, end)
         if runtime.upkeep.checks and (problem := await runtime.upkeep.checks(runtime)):
             return End("failed", problem, UNCLEAN)
+        if end.ending == "done" and runtime.upkeep.guard:
+            await runtime.upkeep.guard.after_step(runtime)
         return End("done", last_line(runtime)) if end.ending == "done" else end
 
 
