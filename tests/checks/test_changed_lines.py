@@ -11,6 +11,8 @@ from mainspring.checks import ChangedFile, new_findings
 from mainspring.checks.changed_lines import Imports, Secrets, line_checks
 from mainspring.checks.settings import ChecksSettings
 from mainspring.events import ChangesChecked
+from mainspring.sandbox.files import Files
+from mainspring.sandbox.policy import policy
 from mainspring.secrets.vault import Vault
 from tests.checks.test_after_change import configured, notes, shell
 from tests.stage import staged
@@ -111,4 +113,7 @@ def test_a_session_is_told_of_both_also_where_the_syntax_is_broken(tmp_path: Pat
 
 
 def test_they_can_be_switched_off(tmp_path: Path) -> None:
-    assert line_checks(ChecksSettings(changed_lines="off"), tmp_path, Vault({})) == ()
+    assert (
+        line_checks(ChecksSettings(changed_lines="off"), Files(policy(tmp_path, home=tmp_path)), Vault({}))
+        == ()
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -50,10 +50,25 @@ class Checker(Protocol):
         ...
 
 
-async def new_findings(checker: Checker, changed: ChangedFile) -> list[CheckFinding]:
+@runtime_checkable
+class ChangeChecker(Protocol):
+    """One that looks at a change as a whole, where lines alone do not tell what is new."""
+
+    name: str
+
+    def takes(self, path: str) -> bool: ...
+
+    async def new(self, changed: ChangedFile) -> list[CheckFinding]:
+        """What the change brings; raises `NotChecked`."""
+        ...
+
+
+async def new_findings(checker: Checker | ChangeChecker, changed: ChangedFile) -> list[CheckFinding]:
     """What a checker finds in a file and did not find in it before the change; raises `NotChecked`."""
     if len(changed.after) > MAX_BYTES:
         raise NotChecked(f"it has more than {MAX_BYTES >> 20} MiB")
+    if isinstance(checker, ChangeChecker):
+        return await checker.new(changed)
     now = await checker.findings(changed.path, changed.after)
     if not now or changed.before is None:
         return list(now)

@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from mainspring.approvals.trust import TrustSubject
-from mainspring.checks import ChangedFile, Checker, NotChecked, new_findings
+from mainspring.checks import ChangeChecker, ChangedFile, Checker, NotChecked, new_findings
 from mainspring.checks.changed_lines import line_checks
 from mainspring.checks.linter_facts import linter_rows
 from mainspring.checks.linters import LIMIT_S, find_linters
+from mainspring.checks.pins import names_dependencies
 from mainspring.checks.servers import SessionLanguageServers
 from mainspring.checks.settings import ChecksSettings
 from mainspring.checks.syntax import Complexity, Security, Syntax, parsing_checks
@@ -118,7 +119,7 @@ class AfterChange:
         self._late: list[_Late] = []
         self._syntax: Syntax | None = None
         self._linters = linter_rows(settings)
-        self._line_checks: tuple[Checker, ...] = ()
+        self._line_checks: tuple[Checker | ChangeChecker, ...] = ()
 
     async def __call__(self, runtime: Runtime) -> str:
         """Looks at what was changed since it last did, and records what there is to say; why the turn fails
@@ -199,10 +200,11 @@ class AfterChange:
         syntax = self._syntax = self._syntax or Syntax(runtime.workbench.files.policy, runtime.sandbox)
         own = parsing_checks(syntax, self._settings)
         checkers = [checker for checker in (*own, *programs) if checker.takes(file.path)]
-        if file.state.kind != "file" or not (checkers or is_source(file.path)):
+        is_known = bool(checkers) or names_dependencies(file.path)
+        if file.state.kind != "file" or not (is_known or is_source(file.path)):
             return []
-        if not checkers or not file.state.blob:
-            why = "its content is not kept" if checkers else "no check knows files of this kind"
+        if not is_known or not file.state.blob:
+            why = "its content is not kept" if is_known else "no check knows files of this kind"
             now.not_checked.append(f"{file.path}: {why}")
             return []
         get = runtime.recorder.get_blob
@@ -213,9 +215,8 @@ class AfterChange:
             file, changed, [each for each in lines if each.takes(file.path)]
         )
 
-    def _made_line_checks(self, runtime: Runtime) -> tuple[Checker, ...]:
-        place = runtime.workbench.files.policy.workspace
-        return line_checks(self._settings, place, runtime.recorder.vault)
+    def _made_line_checks(self, runtime: Runtime) -> tuple[Checker | ChangeChecker, ...]:
+        return line_checks(self._settings, runtime.workbench.files, runtime.recorder.vault)
 
     async def _programs(self, runtime: Runtime) -> tuple[list[Checker], dict[str, str]]:
         """The linters and language servers that may run, and why others do not."""
@@ -294,7 +295,9 @@ def _watched(file: _Waiting) -> int:
     return 3 if file.state is None else 2 if file.before else 1
 
 
-def _started(file: _Waiting, changed: ChangedFile, checkers: Sequence[Checker]) -> list[_Late]:
+def _started(
+    file: _Waiting, changed: ChangedFile, checkers: Sequence[Checker | ChangeChecker]
+) -> list[_Late]:
     """The checks as tasks: linters wait for the syntax, and say nothing of what cannot even be read."""
     began = time.monotonic()
     tasks: list[_Late] = []
@@ -306,7 +309,7 @@ def _started(file: _Waiting, changed: ChangedFile, checkers: Sequence[Checker]) 
 
 
 async def _find(
-    checker: Checker, changed: ChangedFile, first: asyncio.Task[list[CheckFinding]] | None
+    checker: Checker | ChangeChecker, changed: ChangedFile, first: asyncio.Task[list[CheckFinding]] | None
 ) -> list[CheckFinding]:
     if first:
         await asyncio.wait([first])

@@ -13,11 +13,14 @@ from typing import Any
 
 import msgspec
 
-from mainspring.checks import Checker
+from mainspring.checks import ChangeChecker, Checker
+from mainspring.checks.duplication import Duplication
 from mainspring.checks.settings import ChecksSettings
+from mainspring.checks.vulnerabilities import Vulnerabilities
 from mainspring.disk.untrusted import read_start
 from mainspring.events import CheckFinding
 from mainspring.patterns import lazy_pattern
+from mainspring.sandbox.files import Files
 from mainspring.secrets.vault import Vault
 
 _MAX_BYTES = 512 * 1024
@@ -51,9 +54,13 @@ _OF_NODE = frozenset(_NODE.split())
 _SHORT = 3
 
 
-def line_checks(settings: ChecksSettings, workspace: Path, vault: Vault) -> tuple[Checker, ...]:
+def line_checks(settings: ChecksSettings, files: Files, vault: Vault) -> tuple[Checker | ChangeChecker, ...]:
     """Those that the settings want."""
-    return (Secrets(vault), Imports(workspace)) if settings.changed_lines == "on" else ()
+    if settings.changed_lines == "off":
+        return ()
+    database = Path(settings.vulnerabilities).expanduser() if settings.vulnerabilities else None
+    repeated = (Duplication(files),) if settings.duplication == "on" else ()
+    return (Secrets(vault), Imports(files.policy.workspace), Vulnerabilities(database), *repeated)
 
 
 class Secrets:

@@ -36,7 +36,13 @@ class ChecksSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     language_servers: Literal["on", "off"] = "on"
     """Also ask the language servers of the languages that the project configures."""
     changed_lines: Literal["on", "off"] = "on"
-    """Also tell of secrets in changed lines, and of imports that no file of the project declares."""
+    """Also tell of secrets in changed lines, of imports that no file of the project declares, of packages
+    with known vulnerabilities, and of blocks that stand elsewhere in the project."""
+    duplication: Literal["on", "off"] = "on"
+    """Tell of blocks that a change brings and that stand elsewhere in the project."""
+    vulnerabilities: str = ""
+    """A database of known vulnerabilities in the format of OSV, in which packages are looked up that a change
+    names: a folder of JSON files, a file, or an archive as osv.dev publishes it."""
     security: Literal["on", "off"] = "on"
     """Also tell of code that a change brings and that may let others in: shells and SQL that run text put
     together of parts, `eval`, unsafe loading, unchecked certificates; in Python also by ruff's rules for
