@@ -105,6 +105,9 @@ class Stage:
         self.address = self.token = ""
 
     def __enter__(self) -> Self:
+        home = self.root / "home"
+        home.mkdir(mode=0o700)
+        (home / "config.toml").write_text('[checks]\nregressions = "off"\n')  # tests of this machine's Python
         self.server = subprocess.Popen(
             self.argv("serve", "--port", "0"), env=self.environment, stdout=subprocess.PIPE, text=True
         )

@@ -206,6 +206,11 @@ def test_a_device_is_paired_by_the_code_that_the_page_draws(browser: Browser, se
     phone.page.goto(link)
     phone.page.wait_for_selector("nav")
     assert "pair=" not in phone.page.url
+    assert "New" not in phone.page.inner_text(".main-nav")  # it may only watch
+    late = Visitor(browser, served, PHONE)
+    late.page.goto(link)
+    late.page.wait_for_selector(".problem >> text=This code is not known, was used, or is too old")
+    late.context.close()
     page.reload()
     page.click(".card:has-text('Linux browser') >> text=Revoke")
     phone.page.wait_for_selector("text=Open this machine")

@@ -54,8 +54,8 @@ function useFleet() {
   return { ...fleet, isOpen };
 }
 
-/** @param {{onEnter: () => void}} props */
-function Enter({ onEnter }) {
+/** `problem`: why the link that was opened did not do. @param {{onEnter: () => void, problem: any}} props */
+function Enter({ onEnter, problem }) {
   const [token, setToken] = useState('');
   const { error, isBusy, run } = useDoing();
   return html`<main class="enter"><h1>${texts.enterTitle}</h1><p>${texts.enterHelp}</p>
@@ -66,7 +66,7 @@ function Enter({ onEnter }) {
       <label>${texts.token}<input type="password" autocomplete="off" value=${token}
         onInput=${(event) => setToken(event.currentTarget.value)} /></label>
       <button class="main" disabled=${isBusy || !token.trim()}>${texts.enter}</button>
-      <${Problem} error=${error} />
+      <${Problem} error=${error || (isBusy ? null : problem)} />
     </form></main>`;
 }
 
@@ -76,7 +76,8 @@ function Inside({ me, onLeave }) {
   const { rows, questions, isOpen } = useFleet();
   const listed = [...rows.values()].sort((one, other) => other.updated_us - one.updated_us);
   const [, session, view] = /^#\/s\/(\w+)\/?(.*)$/.exec(route) || [];
-  const links = [['#/', 'sessions'], ['#/inbox', 'inbox'], ['#/new', 'start'], ['#/artifacts', 'artifacts'], ['#/cost', 'cost'], ['#/machine', 'machine']];
+  const maySteer = me.role === 'steer' || me.role === 'owner';
+  const links = [['#/', 'sessions'], ['#/inbox', 'inbox'], ...(maySteer ? [['#/new', 'start']] : []), ['#/artifacts', 'artifacts'], ['#/cost', 'cost'], ['#/machine', 'machine']];
   const isInstallable = useInstallable();
   const here = session ? '#/' : route.startsWith('#/machine') ? '#/machine' : route || '#/';
   useEffect(() => { document.title = questions.length ? `(${questions.length}) ${texts.title}` : texts.title; }, [questions.length]);
@@ -84,7 +85,7 @@ function Inside({ me, onLeave }) {
     ? html`<${SessionView} key=${session} session=${session} view=${view || ''} rows=${rows} me=${me}
         questions=${questions.filter((asked) => asked.session === session)} />`
     : route === '#/inbox' ? html`<${InboxView} questions=${questions} mayAnswer=${me.role !== 'watch'} />`
-      : route === '#/new' ? html`<${StartView} rows=${listed} />`
+      : route === '#/new' && maySteer ? html`<${StartView} rows=${listed} />`
         : route === '#/artifacts' ? html`<${ArtifactsView} rows=${rows} />`
           : route === '#/cost' ? html`<${CostView} rows=${rows} />`
             : here === '#/machine' ? html`<${MachineView} route=${route} me=${me} onLeave=${onLeave} isInstallable=${isInstallable} />`
@@ -117,9 +118,10 @@ function App() {
       setMe(null);
     }
   };
-  useEffect(() => { enter().catch(() => {}).then(look); }, []);
+  const [problem, setProblem] = useState(/** @type {any} */ (null));
+  useEffect(() => { enter().catch(setProblem).then(look); }, []);
   if (me === undefined) return html`<main class="enter"><p>…</p></main>`;
-  return me ? html`<${Inside} me=${me} onLeave=${() => setMe(null)} />` : html`<${Enter} onEnter=${look} />`;
+  return me ? html`<${Inside} me=${me} onLeave=${() => setMe(null)} />` : html`<${Enter} onEnter=${look} problem=${problem} />`;
 }
 
 const root = /** @type {HTMLElement} */ (document.getElementById('app'));

@@ -41,7 +41,7 @@ export function BackTab({ session, seq, row, maySteer }) {
       ${!files.length ? html`<p class="quiet">${texts.noFilesBack}</p>`
         : html`<${Diffs} files=${files.map((change, place) => ({ path: change.path, kind: change.kind, lines: data.diffs[place] || [] }))} />`}`}
     ${maySteer ? html`<div class="actions sticky"><button class="main" disabled=${!data || doing.isBusy || (isFiles && data.conflicts.length > 0)} onClick=${go}
-        aria-label=${`${texts.confirmBack}: ${texts.backOf[scope]}`}>${texts.confirmBack}<span class="rest">: ${texts.backOf[scope]}</span></button>
+        aria-label=${`${texts.confirmBack}: ${texts.backOf[scope]}`}><span>${texts.confirmBack}<span class="rest">: ${texts.backOf[scope]}</span></span></button>
       <button disabled=${!data || doing.isBusy} onClick=${fork}>${texts.forkHere}</button>
       <a class="button" href=${`#/s/${session}`}>${texts.cancel}</a></div>` : html`<p class="quiet">${texts.watchOnly}</p>`}
     <${Problem} error=${doing.error} /></section>`;
