@@ -169,6 +169,16 @@ def test_a_change_is_reviewed_in_the_chat(tmux: Tmux) -> None:
     tmux.until("review")
 
 
+def test_a_command_that_fails_is_made_to_pass_in_the_chat(tmux: Tmux) -> None:
+    repair = {"name": "shell", "arguments": {"command": "touch there"}}
+    reply = {"text": "HYPOTHESIS 1: a file is missing\nCONFIRMED 1: it is", "calls": [repair]}
+    tmux.open("chat", "--model", tmux.machine.serve(reply, {"text": "Done."}), *FREE)
+    tmux.type("/fix test -e there", "Enter")
+    seen = tmux.until("changed: there")
+    assert "confirmed: a file is missing" in seen
+    assert (tmux.machine.workspace / "there").exists()
+
+
 def test_a_history_is_compacted_and_made_whole_again(tmux: Tmux) -> None:
     long = {"text": " ".join(f"word{number}" for number in range(4000)), "chunk_size": 4000}
     tmux.open("chat", "--model", tmux.machine.serve(long, long, long, {"text": "The summary."}), *FREE)

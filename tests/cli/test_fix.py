@@ -117,7 +117,10 @@ def test_a_fix_is_verified_by_our_own_runs_and_the_next_attempt_knows_what_was_r
     ]  # fmt: skip
     told = shop.seen[-1].body.decode()
     assert "refuted: the tax is wrong (the test has no tax)" in told
-    kinds = [event["kind"] for event in shop.events(found["session"])]
+    events = shop.events(found["session"])
+    for_task = [e["body"] for e in events if e["kind"] == "SuiteStarted" and e["body"]["cause"] == "task"]
+    assert len(for_task) == 1, "tests that the task names run once, not in each attempt"
+    kinds = [event["kind"] for event in events]
     assert kinds.index("FaultReproduced") < kinds.index("AttemptStarted") < kinds.index("HypothesisJudged")
     text = shop.run("fix", "--show", found["session"]).stdout
     assert "fixed: the command passes, by a run after the change" in text

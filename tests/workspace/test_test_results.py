@@ -10,6 +10,7 @@ from mainspring.workspace.test_results import (
     excerpt,
     missing,
     read_results,
+    unloaded,
     verbose,
 )
 
@@ -166,6 +167,13 @@ def test_a_test_is_broken_when_it_or_what_holds_it_fails() -> None:
     assert broken(before, TestResults(failed=("new",))) == []
     now = TestResults(passed=("a.py::A::two", "s > t"), failed=("b.py",), skipped=("m.B.four",))
     assert missing(before, now) == ["a.py::A::one", "m.B.four"]
+
+
+def test_tests_of_a_file_that_no_longer_loads_are_broken_also_where_they_are_not_named_by_it() -> None:
+    before = TestResults(passed=("adds", "finds"))
+    assert unloaded(before, TestResults(passed=("finds",), failed=("cart.test.js",))) == ["adds"]
+    assert unloaded(before, TestResults(passed=("finds",), failed=("another",))) == []
+    assert unloaded(before, TestResults(passed=("adds", "finds"), failed=("new.test.js",))) == []
 
 
 def test_what_is_said_about_a_test_is_found() -> None:

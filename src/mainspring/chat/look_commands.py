@@ -9,6 +9,7 @@ from typing import get_args
 
 from mainspring.app.build import skills_of
 from mainspring.app.operations.memory import remember
+from mainspring.app.operations.status import session_status
 from mainspring.chat.blocks import event_block
 from mainspring.chat.cli_output import cli_output
 from mainspring.chat.desk import Desk, SlashCommand
@@ -145,7 +146,10 @@ async def _fix(desk: Desk, words: str) -> None:
     state = desk.session.state
     given = _words(words) if words.startswith("--") else [words]
     model = ("--model", state.model) if state.model else ()
-    how = ("--quiet", "--mode", state.level or state.mode, "-C", str(state.workspace))
+    status = session_status(desk.own)
+    how = ["--quiet", "--mode", status.mode, "-C", str(state.workspace)]
+    how += ["--max-cost-usd", str(status.left_usd)] if status.left_usd else []
+    how += ["--allow-unpriced"] if desk.options.allow_unpriced else []
     await _show_words(desk, await cli_output(desk, "fix", *given, *model, *how))
 
 

@@ -224,6 +224,9 @@ def _varies(node: Any, content: bytes) -> bool:
 
 def _varies_in(call: Any, content: bytes) -> bool:
     arguments = call.child_by_field_name("arguments")
+    function = call.child_by_field_name("function")
+    if function.type == "member_expression" and arguments is not None and arguments.named_child_count < 2:
+        return _varies(function.child_by_field_name("object"), content)  # JavaScript joins what stands before
     return arguments is None or any(_varies(child, content) for child in arguments.named_children)
 
 

@@ -41,7 +41,7 @@ from mainspring.turns.suite import (
 )
 from mainspring.workspace.affected import command_for
 from mainspring.workspace.project import Project
-from mainspring.workspace.test_results import TestResults, broken, excerpt, missing
+from mainspring.workspace.test_results import TestResults, broken, excerpt, missing, unloaded
 
 _MAX_ROUNDS = 2
 _MAX_KEPT = 50
@@ -224,7 +224,8 @@ async def run_again(runtime: Runtime, ran: SuiteRun, project: Project, limit_s: 
 def _worse(baseline: Baseline, ended: SuiteEnded, now: TestResults) -> list[str]:
     """The tests that passed and fail; the command itself where only the whole run can be compared."""
     if baseline.results and now:
-        return broken(baseline.results, now)
+        is_whole = ended.command == baseline.ended.command
+        return [*broken(baseline.results, now), *(unloaded(baseline.results, now) if is_whole else ())]
     is_same = ended.command == baseline.ended.command or bool(baseline.results)
     is_worse = ended.outcome == "failed" and baseline.ended.outcome == "passed"
     return [ended.command] if is_same and is_worse else []

@@ -17,6 +17,7 @@ _MAX_READ = 200
 _TEST_NAME = lazy_pattern(
     r"(?:test_[^/]*|[^/]*_test)\.py|[^/]*[._-](?:test|spec)\.[cm]?[jt]sx?|test-[^/]*\.[cm]?js|[^/]*_test\.go"
     r"|[^/]*_(?:spec|test)\.(?:rb|exs)|[^/]*Tests?\.(?:java|kt|php|cs)"
+    r"|(?:test_[^/]*|[^/]*_test)\.(?:c|cc|cpp|cxx|sh|bash)|test\.sh|[^/]*\.bats"
 )
 _IN_TEST_FOLDER = lazy_pattern(
     r"(?:^|/)(?:tests?|__tests__|spec)/(?!.*(?:^|/)(?:__init__|conftest)\.py$)[^/]+\.(?:[cm]?[jt]sx?)$"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from mainspring.patterns import lazy_pattern
+from mainspring.workspace.affected import is_test
 
 ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -101,6 +102,14 @@ def broken(before: TestResults, now: TestResults) -> list[str]:
     found = [name for name in before.passed if not failed.isdisjoint(_with_holders(name))]
     parents = {holder for name in found for holder in _with_holders(name)[1:]}
     return [name for name in found if name not in parents]
+
+
+def unloaded(before: TestResults, now: TestResults) -> list[str]:
+    """The tests that passed and are no longer named, in a run of all of them in which a file fails as a whole
+    that had not: runners that do not name a test by its file say only so that the file does not load."""
+    known = {*before.passed, *before.failed, *before.skipped}
+    has_file = any(name not in known and is_test(name) for name in now.failed)
+    return missing(before, now) if has_file else []
 
 
 def missing(before: TestResults, now: TestResults) -> list[str]:

@@ -75,6 +75,21 @@ _LANGUAGES = (
         skip=r"@(?:Disabled|Ignore)\b|\[Ignore\b|Skip\s*=|\bmarkTestSkipped\b|\bmarkTestIncomplete\b",
         assertion=r"\bassert\w*\s*\((?!\s*true\s*\))|\bAssert\.\w+\s*\(|\bverify\s*\(|\bshould\w*\b",
     ),
+    _Facts(
+        (".c", ".cc", ".cpp", ".cxx"),
+        case=r"\bTEST\w*\s*\(|\bvoid\s+test\w*\s*\(",
+        skip=r"\bDISABLED_\w+|\b(?:GTEST_SKIP|TEST_IGNORE\w*|SKIP)\s*\(|^\s*#\s*if\s+0\b",
+        assertion=r"\b(?:assert|ck_assert|ASSERT|EXPECT|CHECK|REQUIRE|TEST_ASSERT)\w*\s*\((?!\s*(?:true|1)\s*\))"
+        r"|\breturn\s+(?:[1-9]|EXIT_FAILURE)|\babort\s*\(|\bexit\s*\(\s*(?:[1-9]|EXIT_FAILURE)",
+    ),
+    _Facts(
+        (".sh", ".bash", ".bats"),
+        case=r"^\s*@test\b|^\s*(?:function\s+)?test\w*\s*\(\)",
+        skip=r"^\s*(?:skip|exit 0|return 0)\b",
+        assertion=r"(?:^|[|&;]|\bif|!)\s*(?:test|\[\[?|grep|e?grep|diff|cmp|assert\w*)\s"
+        r"|\|\|\s*(?:exit|return|fail|die|false)\b|^\s*python3? -c\b[^\n]*\bassert\b",
+        comment=r"(?<!\S)#[^\n]*",
+    ),
 )
 
 

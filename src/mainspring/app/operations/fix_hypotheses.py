@@ -67,4 +67,4 @@ def told_hypotheses(judged: Sequence[HypothesisJudged]) -> str:
 
 def without_repeats(judged: Sequence[HypothesisJudged]) -> list[HypothesisJudged]:
     """Each text once, as it was judged last."""
-    return list({re.sub(r"\W+", " ", each.text).lower(): each for each in judged}.values())
+    return list({re.sub(r"\W+", " ", each.text).strip().lower(): each for each in judged}.values())
