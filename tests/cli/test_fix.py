@@ -288,7 +288,9 @@ def test_a_fix_that_is_killed_at_any_commit_runs_nothing_again_that_is_on_record
     events = shop.events(session)
     count = [event["kind"] for event in events].count
     happened = effects.read_text().split() if effects.exists() else []
-    assert len(happened) == len(set(happened)), "a call was made twice"
+    attempts = len(found["attempts"])  # a call whose end is unknown may cost its attempt
+    assert all(happened.count(each) <= attempts for each in happened), "a call was made twice"
+    assert attempts <= 2
     assert count("FixStarted") == count("FixEnded") == count("FaultReproduced") == 1
     assert len(looks.read_text().split()) - before == count("CheckEnded") - known - count_of_tests(
         events, known
