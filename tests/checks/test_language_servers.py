@@ -27,7 +27,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import policy
 from tests.checks.test_after_change import configured, notes, shell, write
-from tests.npm import MODULES, NODE
+from tests.npm import MODULES, NODE, needs
 from tests.stage import staged
 
 PATH = f"{sys.prefix}/bin:{NODE.parent}:{MODULES}/.bin:{os.environ['PATH']}"
@@ -358,3 +358,12 @@ def test_a_server_that_is_not_installed_is_told_once(tmp_path: Path) -> None:
     stage.run("Go", config=configured(tmp_path, language_servers="on", linters="off"), mode="auto")
     (note,) = notes(stage)
     assert "gopls: gopls is not installed" in note
+
+
+@needs(MODULES / "@biomejs/biome")
+def test_biome_runs_in_a_session_whose_home_it_cannot_write(tmp_path: Path) -> None:
+    """It begins a server of its own, which listens in a folder that must be writable."""
+    stage = staged(tmp_path, {"biome.json": "{}"}, write("a.js", "if (a) debugger;\n"), "Done.")
+    stage.run("Go", config=configured(tmp_path, path=PATH, language_servers="on"), mode="auto")
+    assert any("[biome lint/suspicious/noDebugger]" in note for note in notes(stage))
+    assert not any("by biome" in why for event in stage.events(ChangesChecked) for why in event.not_checked)

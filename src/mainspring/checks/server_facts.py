@@ -16,7 +16,8 @@ class ServerFacts(NamedTuple):
     """`languages` are what the protocol calls files by the end of their names. `waits_for` is the message
     by which a server tells that it knows the project, where it answers wrongly or not at all before;
     `asks_tsserver` says that diagnostics are had by a command of its own; `is_linter` that it knows of no
-    symbols; `is_ours` that the project did not ask for it, so that nobody misses it."""
+    symbols; `is_ours` that the project did not ask for it, so that nobody misses it.
+    `environment` is what it is told besides."""
 
     name: str
     program: str
@@ -30,6 +31,7 @@ class ServerFacts(NamedTuple):
     asks_tsserver: bool = False
     is_linter: bool = False
     is_ours: bool = False
+    environment: Mapping[str, str] = {}
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -55,6 +57,7 @@ _DANGERS = (
     *("S610", "S611", "S612", "S701", "S702", "S704"),
 )
 """What our own rules have not, without those that are right more seldom than wrong."""
+_PRIVATE_FOLDER = "/tmp"  # noqa: S108 - of the sandbox, and gone with it
 _WATCHES = "client/registerCapability"
 SERVER_STATUS = "experimental/serverStatus"
 """Says also whether the project was read."""
@@ -103,6 +106,7 @@ SERVERS = (
         ("biome.json", "biome.jsonc"),
         ("lsp-proxy",),
         waits_for=_WATCHES,
+        environment={"XDG_CACHE_HOME": _PRIVATE_FOLDER},  # its own server listens there
         is_linter=True,
     ),
     ServerFacts(

@@ -77,6 +77,7 @@ class LanguageServerProcess:
             argv=(str(program), *facts.arguments),
             cwd=self._place,
             timeout_s=_LIFE_S,
+            env=facts.environment,
             policy=confined_to_reading(confinement, *folders_of(program, self._place)),
             is_whole=True,
         )
