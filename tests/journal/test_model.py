@@ -113,7 +113,7 @@ class JournalAsAList(RuleBasedStateMachine):
 
 def _blobs(file):
     return file.scan(
-        lambda connection: [row[0].hex() for row in connection.execute("SELECT sha256 FROM blobs")]
+        lambda stored: [row[0].hex() for row in stored.connection.execute("SELECT sha256 FROM blobs")]
     )
 
 

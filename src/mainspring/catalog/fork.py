@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import apsw
@@ -23,7 +24,8 @@ from mainspring.errors import JournalDamaged, UsageError
 from mainspring.events import Origin, SessionStarted, decode, encode
 from mainspring.journal import hashchain, tables
 from mainspring.journal.anchor import Anchor, write_anchor
-from mainspring.journal.verification import blobs_in, damaged, survey
+from mainspring.journal.stored import Row, StoredEvents
+from mainspring.journal.verification import blobs_in, check, damaged
 
 _KEPT_CHARACTERS = 2000
 
@@ -47,11 +49,12 @@ def fork(
         with shelf.new() as (name, directory), tables.explained(name):
             with closing(tables.create(directory / tables.FILE_NAME)) as connection:
                 changes = changed_start(name, session, until, workspace, origin)
-                file.scan(lambda source: _copy(source, connection, changes, until, is_repaired=is_repaired))
-                copied = survey(connection)[0]
-                if copied.problem:
-                    raise damaged(session, verdict if verdict.problem else copied)
-            write_anchor(directory, Anchor(events=copied.events, head=copied.head))
+                items = partial(copied, changes=changes, until=until, is_repaired=is_repaired)
+                file.scan(lambda stored: _copy(stored.connection, connection, items(stored)))
+                made = check(tables.SqliteEvents(connection))
+                if made.problem:
+                    raise damaged(session, verdict if verdict.problem else made)
+            write_anchor(directory, Anchor(events=made.events, head=made.head))
     return name, until
 
 
@@ -83,51 +86,56 @@ def first_body(stored: bytes, kind: str, changes: dict[str, Any]) -> bytes:
     return encode(msgspec.structs.replace(event, **changes))[1]
 
 
-def _repaired(source: apsw.Connection, kind: str, stored: bytes) -> tuple[str, bytes]:
+def copied(
+    stored: StoredEvents, changes: dict[str, Any], until: int, *, is_repaired: bool
+) -> Iterator[str | Row]:
+    """The events of a fork as they are kept, and before each the hashes of the blobs that it needs."""
+    head = before = hashchain.GENESIS
+    for seq, time_us, kind, body, hash_ in stored.rows(until):
+        if not hashchain.follows(before, seq, time_us, kind, body, hash_):
+            raise JournalDamaged(
+                f"Event {seq} does not match its hash: somebody changed it, and it is not copied.",
+                remedy="Share fewer events (--at).",
+                seq=seq,
+            )
+        before = hash_
+        if is_repaired:
+            kind, body = _repaired(stored, kind, body)
+        body = first_body(body, kind, changes) if seq == 1 else body
+        yield from _needed(stored, kind, body)
+        head = hashchain.chain(head, seq, time_us, kind, body)
+        yield seq, time_us, kind, body, head
+
+
+def _repaired(stored: StoredEvents, kind: str, body: bytes) -> tuple[str, bytes]:
     """The event, or one that holds it as text and says why it cannot be decoded."""
-    spilled = hashchain.referenced(stored)
-    body = tables.required_blob(source, spilled.sha256) if spilled else stored
+    spilled = hashchain.referenced(body)
+    whole = stored.blob(spilled.sha256) if spilled else body
     try:
-        decode(kind, body)
+        decode(kind, whole)
     except (msgspec.MsgspecError, ValueError) as error:
         # The parent keeps it whole; here it must fit where no blob is needed.
-        text = body.decode("utf-8", "replace")[:_KEPT_CHARACTERS]
+        text = whole.decode("utf-8", "replace")[:_KEPT_CHARACTERS]
         return UNREADABLE, msgspec.json.encode({"kind": kind, "problem": str(error), "body": text})
-    return kind, stored
+    return kind, body
 
 
-def _copy(
-    source: apsw.Connection, to: apsw.Connection, changes: dict[str, Any], until: int, *, is_repaired: bool
-) -> None:
-    rows: Iterator[Any] = source.execute(
-        "SELECT seq, time_us, kind, body, hash FROM events NOT INDEXED WHERE seq <= ? ORDER BY seq", (until,)
-    )
-    head = before = hashchain.GENESIS
-    with to:
-        for seq, time_us, kind, stored, hash_ in rows:
-            if not hashchain.follows(before, seq, time_us, kind, stored, hash_):
-                raise JournalDamaged(
-                    f"Event {seq} does not match its hash: somebody changed it, and it is not copied.",
-                    remedy="Share fewer events (--at).",
-                    seq=seq,
-                )
-            before = hash_
-            if is_repaired:
-                kind, stored = _repaired(source, kind, stored)
-            stored = first_body(stored, kind, changes) if seq == 1 else stored
-            for sha256 in _needed(source, kind, stored):
-                _copy_blob(source, to, bytes.fromhex(sha256))
-            head = hashchain.chain(head, seq, time_us, kind, stored)
-            to.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (seq, time_us, kind, stored, head))
-
-
-def _needed(source: apsw.Connection, kind: str, stored: bytes) -> Iterator[str]:
-    spilled = hashchain.referenced(stored)
+def _needed(stored: StoredEvents, kind: str, body: bytes) -> Iterator[str]:
+    spilled = hashchain.referenced(body)
     if spilled is not None:
         yield spilled.sha256
-        stored = tables.required_blob(source, spilled.sha256)
-    if b'"sha256"' in stored:
-        yield from (blob.sha256 for blob in blobs_in(decode(kind, stored)))
+        body = stored.blob(spilled.sha256)
+    if b'"sha256"' in body:
+        yield from (blob.sha256 for blob in blobs_in(decode(kind, body)))
+
+
+def _copy(source: apsw.Connection, to: apsw.Connection, items: Iterator[str | Row]) -> None:
+    with to:
+        for item in items:
+            if isinstance(item, str):
+                _copy_blob(source, to, bytes.fromhex(item))
+            else:
+                to.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", item)
 
 
 def _copy_blob(source: apsw.Connection, to: apsw.Connection, key: bytes) -> None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import apsw
 
@@ -20,8 +21,8 @@ from mainspring.catalog.folder import SessionFiles
 from mainspring.journal import tables
 from mainspring.journal.anchor import Anchor, write_anchor
 from mainspring.journal.file import JournalFile
-from mainspring.journal.lines import Header, read_header, read_lines, refused, write_lines
-from mainspring.journal.verification import check, damaged, survey
+from mainspring.journal.lines import Header, read_header, read_lines, refused, write_journal
+from mainspring.journal.verification import check
 
 _COMMIT_EVERY = 5000
 
@@ -34,25 +35,17 @@ def export(
     readable_only: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> Header:
-    """Writes a sound journal; of a damaged one, `readable_only` writes what comes before the damage.
-    With `blobs_beside` each blob becomes a file in that folder. `environment` tells where it was written."""
-
-    anchor = file.anchor()
-
-    def write(connection: apsw.Connection) -> Header:
-        verdict, blobs = survey(connection, anchor)
-        if verdict.problem and not readable_only:
-            raise damaged(file.session, verdict)
-        header = Header.of(file.session, verdict, blobs_beside, environment)
-        contents = ((sha256, tables.required_blob(connection, sha256)) for sha256 in sorted(blobs))
-        rows: Any = connection.execute(
-            "SELECT seq, time_us, kind, body, hash FROM events NOT INDEXED ORDER BY seq LIMIT ?",
-            (verdict.events,),
-        )
-        write_lines(to, header, contents, rows, blobs_beside=blobs_beside)
-        return header
-
-    return file.scan(write)
+    """Writes a journal, as `write_journal` does."""
+    write = partial(
+        write_journal,
+        to,
+        file.session,
+        anchor=file.anchor(),
+        blobs_beside=blobs_beside,
+        readable_only=readable_only,
+        environment=environment,
+    )
+    return file.scan(lambda stored: write(stored=stored))
 
 
 def import_journal(shelf: SessionFiles, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
@@ -62,7 +55,7 @@ def import_journal(shelf: SessionFiles, lines: Iterable[bytes], *, blobs_beside:
     with shelf.new(header.session) as (session, directory), tables.explained(session):
         with closing(tables.create(directory / tables.FILE_NAME)) as connection:
             _fill(connection, header, rest, blobs_beside)
-            verdict = check(connection)
+            verdict = check(tables.SqliteEvents(connection))
             if verdict.problem:
                 raise refused(f"after its last line {verdict.problem}", verdict.broken_seq)
         write_anchor(directory, Anchor(events=verdict.events, head=verdict.head))

@@ -88,8 +88,9 @@ class JournalFile:
         lines = _daily_anchors(daily, self.session) if daily else []
 
         def checked(connection: apsw.Connection) -> Verification:
-            verdict = check(connection, anchor)
-            against = (against_anchor(verdict, line, connection) for line in lines)
+            stored = tables.SqliteEvents(connection)
+            verdict = check(stored, anchor)
+            against = (against_anchor(verdict, line, stored) for line in lines)
             return next((found for found in against if found.problem), verdict)
 
         return self._read(checked)
@@ -98,14 +99,14 @@ class JournalFile:
         """What the journal must hold at least; to be read before the journal, which may grow meanwhile."""
         return load_anchor(self.path.parent, self.session)
 
-    def scan(self, use: Callable[[apsw.Connection], _T]) -> _T:
+    def scan(self, use: Callable[[tables.SqliteEvents], _T]) -> _T:
         """What `use` makes of one unchanging view of the journal; it is called only once."""
         with self._turn, tables.explained(self.session):
             if self._was_disturbed():
                 self._reconnect()
             self._connection.execute("BEGIN")
             try:
-                result = use(self._connection)
+                result = use(tables.SqliteEvents(self._connection))
             finally:
                 self._connection.execute("ROLLBACK")
             if self._was_disturbed():
@@ -152,16 +153,19 @@ class JournalFile:
         try:
             rows: list[Any] = connection.execute(sql, bindings).fetchall()
         except (apsw.CorruptError, UnicodeDecodeError) as error:
-            raise damaged(self.session, check(connection)) from error
+            raise self._damaged(connection) from error
         if len(bindings) == 3 and [row[0] for row in rows] != list(range(after + 1, after + 1 + len(rows))):
-            raise damaged(self.session, check(connection))
+            raise self._damaged(connection)
         try:
             return [
                 Recorded(seq, time_us, decode(kind, body if body[:1] != b"@" else _spilled(connection, body)))
                 for seq, time_us, kind, body in rows
             ]
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
-            raise damaged(self.session, check(connection)) from error
+            raise self._damaged(connection) from error
+
+    def _damaged(self, connection: apsw.Connection) -> JournalDamaged:
+        return damaged(self.session, check(tables.SqliteEvents(connection)))
 
     def _chosen(self, connection: apsw.Connection, bindings: tuple[int | str, ...]) -> str:
         """How to find the events of some kinds: rare ones and those of one kind through the index. What is
@@ -173,7 +177,7 @@ class JournalFile:
         try:
             found: int = connection.execute(_COUNTED + indexed + " LIMIT ?)", (*bindings[:-1], _RARE)).get
         except apsw.CorruptError as error:
-            raise damaged(self.session, check(connection)) from error
+            raise self._damaged(connection) from error
         return indexed if found < _RARE else f" AND +kind IN {kinds}"
 
     def _counted(self, connection: apsw.Connection, bindings: tuple[str, int, int]) -> int:
@@ -181,7 +185,7 @@ class JournalFile:
         try:
             return connection.execute(sql, bindings).get
         except apsw.CorruptError as error:
-            raise damaged(self.session, check(connection)) from error
+            raise self._damaged(connection) from error
 
     def _newest(self, connection: apsw.Connection, kinds: tuple[str, ...]) -> Recorded | None:
         # One descent of the index per kind; `kind IN (…) ORDER BY seq` would sort every event of these kinds.
@@ -192,13 +196,13 @@ class JournalFile:
             else:
                 seq = _last_seq(connection)
         except apsw.CorruptError as error:
-            raise damaged(self.session, check(connection)) from error
+            raise self._damaged(connection) from error
         if seq == 0:
             return None
         sql = "SELECT seq, time_us, kind, body FROM events WHERE seq = ?"
         found_event = self._recorded(connection, sql, (seq,), seq - 1)
         if not found_event:
-            raise damaged(self.session, check(connection))
+            raise self._damaged(connection)
         return found_event[0]
 
     def _bytes_of(self, connection: apsw.Connection, blob: Blob) -> bytes:

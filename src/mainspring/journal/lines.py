@@ -17,6 +17,9 @@ from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import JournalDamaged, JournalForeign, UsageError
 from mainspring.events import Blob
 from mainspring.journal import Verification, hashchain
+from mainspring.journal.anchor import Anchor
+from mainspring.journal.stored import Row, StoredEvents
+from mainspring.journal.verification import damaged, survey
 
 FORMAT = "mainspring-journal"
 VERSION = 1
@@ -71,8 +74,26 @@ class EventLine(msgspec.Struct, frozen=True, kw_only=True, tag="event", tag_fiel
 _ENCODE = msgspec.json.Encoder().encode
 _DECODE_LINE = msgspec.json.Decoder(BlobLine | EventLine).decode
 
-Row = tuple[int, int, str, bytes, bytes]
-"""An event as it is kept: its number, time, kind, stored body and hash."""
+
+def write_journal(
+    to: BinaryIO,
+    session: str,
+    stored: StoredEvents,
+    anchor: Anchor | None,
+    *,
+    blobs_beside: Path | None = None,
+    readable_only: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> Header:
+    """Writes a sound journal; of a damaged one, `readable_only` writes what comes before the damage.
+    With `blobs_beside` each blob becomes a file in that folder. `environment` tells where it was written."""
+    verdict, blobs = survey(stored, anchor)
+    if verdict.problem and not readable_only:
+        raise damaged(session, verdict)
+    header = Header.of(session, verdict, blobs_beside, environment)
+    contents = ((sha256, stored.blob(sha256)) for sha256 in sorted(blobs))
+    write_lines(to, header, contents, stored.rows(verdict.events), blobs_beside=blobs_beside)
+    return header
 
 
 def write_lines(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import apsw
 
 from mainspring.disk.files import make_file
 from mainspring.errors import JournalDamaged, JournalError, JournalForeign, JournalOwned, JournalUnwritable
+from mainspring.journal.stored import Row, UnreadableStore
 
 FILE_NAME = "journal.sqlite"
 APPLICATION_ID = 0x6D737072  # "mspr"
@@ -182,6 +183,47 @@ def required_blob(connection: apsw.Connection, sha256: str) -> bytes:
     if row is None:
         raise ValueError(f"blob {sha256[:12]} is missing")
     return checked(sha256, *row)
+
+
+class SqliteEvents:
+    """What a connection sees of a journal, as `StoredEvents` describes it."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+
+    def rows(self, until: int | None = None) -> Iterator[Row]:
+        # NOT INDEXED: the order and the content come from the table, never from an index that may be damaged.
+        sql = "SELECT seq, time_us, kind, body, hash FROM events NOT INDEXED {} ORDER BY seq"
+        try:
+            if until is None:
+                yield from self.connection.execute(sql.format(""))
+            else:
+                yield from self.connection.execute(sql.format("WHERE seq <= ?"), (until,))
+        except (apsw.CorruptError, UnicodeDecodeError) as error:
+            raise UnreadableStore(str(error)) from error
+
+    def hash_at(self, seq: int) -> bytes:
+        found: Any = self.connection.execute("SELECT hash FROM events WHERE seq = ?", (seq,)).get
+        return found or b""
+
+    def blob(self, sha256: str) -> bytes:
+        return required_blob(self.connection, sha256)
+
+    def fault_beside_events(self, seen: set[str]) -> str:
+        rows: Iterator[Any] = self.connection.execute(
+            "SELECT sha256, size, codec, data FROM blobs NOT INDEXED"
+        )
+        try:
+            for key, size, codec, data in rows:
+                if key.hex() not in seen:
+                    checked(key.hex(), size, codec, data)
+                    seen.add(key.hex())
+            found: str = self.connection.execute("PRAGMA integrity_check(1)").get
+        except (ValueError, TypeError, AttributeError) as error:
+            return f"a blob cannot be read ({error})"
+        except apsw.CorruptError as error:
+            return f"the file is corrupt behind its events ({error})"
+        return "" if found == "ok" else f"the file is corrupt ({found})"
 
 
 def checked(sha256: str, size: int, codec: str, packed: bytes) -> bytes:

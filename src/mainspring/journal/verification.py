@@ -3,51 +3,47 @@
 The verdict counts the events that are sound from the first on, and names the first that is not and why.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# (apsw's stubs name a type that Python 3.11 does not have)
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-import apsw
 import msgspec
 
 from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, decode
-from mainspring.journal import UNDECODABLE, Verification, hashchain, tables
+from mainspring.journal import UNDECODABLE, Verification, hashchain
 from mainspring.journal.anchor import Anchor
+from mainspring.journal.stored import StoredEvents, UnreadableStore
 
 Fault = Callable[[bytes, int, Any], str]
 """What is wrong with a row, given the hash before it and the number that it should have."""
 
 
-def check(connection: apsw.Connection, anchor: Anchor | None = None) -> Verification:
-    return survey(connection, anchor)[0]
+def check(stored: StoredEvents, anchor: Anchor | None = None) -> Verification:
+    return survey(stored, anchor)[0]
 
 
-def survey(connection: apsw.Connection, anchor: Anchor | None = None) -> tuple[Verification, set[str]]:
+def survey(stored: StoredEvents, anchor: Anchor | None = None) -> tuple[Verification, set[str]]:
     """The verdict, and the hashes of the blobs that the sound events need; of all sound blobs when no event
     is broken."""
     seen: set[str] = set()
-    verdict = against_anchor(_walk(connection, partial(_fault, connection, seen)), anchor, connection)
-    problem = verdict.problem or _fault_beside_events(connection, seen)
+    verdict = against_anchor(_walk(stored, partial(_fault, stored, seen)), anchor, stored)
+    problem = verdict.problem or stored.fault_beside_events(seen)
     return msgspec.structs.replace(verdict, problem=problem, blobs=len(seen)), seen
 
 
-def check_chain(connection: apsw.Connection, anchor: Anchor | None) -> Verification:
+def check_chain(stored: StoredEvents, anchor: Anchor | None) -> Verification:
     """Checks the hashes of all events, without their blobs and without decoding them: what writing needs."""
-    return against_anchor(_walk(connection, _chain_fault), anchor, connection)
+    return against_anchor(_walk(stored, _chain_fault), anchor, stored)
 
 
-def against_anchor(verdict: Verification, anchor: Anchor | None, connection: apsw.Connection) -> Verification:
+def against_anchor(verdict: Verification, anchor: Anchor | None, stored: StoredEvents) -> Verification:
     """A verdict that also says whether the journal has the event that its anchor names."""
     if anchor is None or verdict.problem:
         return verdict
-    found: Any = connection.execute("SELECT hash FROM events WHERE seq = ?", (anchor.events,)).get
-    return anchored(verdict, anchor, found.hex() if found else "")
+    return anchored(verdict, anchor, stored.hash_at(anchor.events).hex())
 
 
 def anchored(verdict: Verification, anchor: Anchor, found: str) -> Verification:
@@ -68,18 +64,18 @@ def anchored(verdict: Verification, anchor: Anchor, found: str) -> Verification:
     )
 
 
-def _walk(connection: apsw.Connection, fault: Fault) -> Verification:
+def _walk(stored: StoredEvents, fault: Fault) -> Verification:
     """How far the events are sound, from the first on."""
     seq, head = 0, hashchain.GENESIS
     problem, broken = "", None
     try:
-        for row in _rows(connection):
+        for row in stored.rows():
             problem = fault(head, seq + 1, row)
             if problem:
                 broken = seq + 1
                 break
             seq, head = seq + 1, row[4]
-    except (apsw.CorruptError, UnicodeDecodeError) as error:
+    except UnreadableStore as error:
         problem, broken = f"the file is corrupt where event {seq + 1} should be ({error})", seq + 1
     return Verification(events=seq, blobs=0, head=head.hex(), problem=problem, broken_seq=broken)
 
@@ -110,30 +106,25 @@ def damaged(session: str, verdict: Verification) -> JournalDamaged:
     )
 
 
-def _rows(connection: apsw.Connection) -> Iterator[Any]:
-    # NOT INDEXED: the order and the content come from the table, never from an index that may be damaged.
-    return connection.execute("SELECT seq, time_us, kind, body, hash FROM events NOT INDEXED ORDER BY seq")
-
-
 def _chain_fault(head: bytes, expected: int, row: Any) -> str:
     if row[0] != expected:
         return f"event {expected} is missing, the next one is {row[0]}"
     return "" if hashchain.follows(head, *row) else f"event {expected} does not match its hash"
 
 
-def _fault(connection: apsw.Connection, seen: set[str], head: bytes, expected: int, row: Any) -> str:
+def _fault(stored: StoredEvents, seen: set[str], head: bytes, expected: int, row: Any) -> str:
     if problem := _chain_fault(head, expected, row):
         return problem
     seq, _, kind, body, _ = row
     try:
         blob = hashchain.referenced(body)
         if blob is not None:
-            body = _sound(connection, seen, blob)
+            body = _sound(stored, seen, blob)
         event = decode(kind, body)
         if b'"sha256"' in body:
             for blob in blobs_in(event):
                 if blob.sha256 not in seen:
-                    _sound(connection, seen, blob)
+                    _sound(stored, seen, blob)
     except msgspec.MsgspecError as error:
         return f"event {seq} {UNDECODABLE} ({error})"
     except ValueError as error:
@@ -141,8 +132,8 @@ def _fault(connection: apsw.Connection, seen: set[str], head: bytes, expected: i
     return ""
 
 
-def _sound(connection: apsw.Connection, seen: set[str], blob: Blob) -> bytes:
-    data = tables.required_blob(connection, blob.sha256)
+def _sound(stored: StoredEvents, seen: set[str], blob: Blob) -> bytes:
+    data = stored.blob(blob.sha256)
     seen.add(blob.sha256)
     return data
 
@@ -154,21 +145,5 @@ def blobs_in(value: object) -> Iterator[Blob]:
         for name in value.__struct_fields__:
             yield from blobs_in(getattr(value, name))
     elif isinstance(value, tuple):
-        for part in value:
+        for part in cast("tuple[object, ...]", value):
             yield from blobs_in(part)
-
-
-def _fault_beside_events(connection: apsw.Connection, seen: set[str]) -> str:
-    """A fault in blobs that no event names, or in pages that no event needs; `seen` gains the sound blobs."""
-    rows: Iterator[Any] = connection.execute("SELECT sha256, size, codec, data FROM blobs NOT INDEXED")
-    try:
-        for key, size, codec, data in rows:
-            if key.hex() not in seen:
-                tables.checked(key.hex(), size, codec, data)
-                seen.add(key.hex())
-        found: str = connection.execute("PRAGMA integrity_check(1)").get
-    except (ValueError, TypeError, AttributeError) as error:
-        return f"a blob cannot be read ({error})"
-    except apsw.CorruptError as error:
-        return f"the file is corrupt behind its events ({error})"
-    return "" if found == "ok" else f"the file is corrupt ({found})"

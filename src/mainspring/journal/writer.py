@@ -152,7 +152,7 @@ class Writer:
         connection.execute("BEGIN IMMEDIATE")
         try:
             if not is_untouched:
-                verdict = check_chain(connection, self._anchor)
+                verdict = check_chain(tables.SqliteEvents(connection), self._anchor)
                 if verdict.problem:
                     raise not_writable(self._session, verdict)
             return read_head(connection, self._session)

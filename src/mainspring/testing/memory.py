@@ -29,7 +29,8 @@ from mainspring.disk.owner import Owner, refusal, this_process
 from mainspring.errors import JournalDamaged, JournalOwned, UsageError
 from mainspring.events import Blob, Event, Origin, Recorded, decode
 from mainspring.journal import KnownEvents, Verification, hashchain
-from mainspring.journal.lines import Header, Row, read_header, read_lines, write_lines
+from mainspring.journal.lines import Header, read_header, read_lines, write_lines
+from mainspring.journal.stored import Row
 from mainspring.journal.verification import damaged, not_writable
 from mainspring.testing.memory_events import Events, chained, restored
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from mainspring.events import Recorded, decode
 from mainspring.journal import Verification, hashchain
 from mainspring.journal.anchor import Anchor
-from mainspring.journal.lines import Row, refused
+from mainspring.journal.lines import refused
+from mainspring.journal.stored import Row
 from mainspring.journal.verification import anchored, blobs_in
 
 
