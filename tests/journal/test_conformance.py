@@ -13,13 +13,24 @@ import msgspec
 import pytest
 
 from mainspring.catalog import Sessions
+from mainspring.catalog.postgres import PostgresSessions
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.disk.owner import LOCK_NAME, Owner
 from mainspring.journal.tables import FILE_NAME
 from mainspring.testing import journals, sessions
 from mainspring.testing.memory import MemoryJournal, MemorySessions
+from tests.postgres import execute, postgres
 
-STORES: dict[str, Callable[[Path], Sessions]] = {"sqlite": SqliteSessions, "memory": MemorySessions}
+
+def _postgres(folder: Path) -> PostgresSessions:
+    return PostgresSessions(asyncio.run(postgres().new_store()), folder)
+
+
+STORES: dict[str, Callable[[Path], Sessions]] = {
+    "sqlite": SqliteSessions,
+    "memory": MemorySessions,
+    "postgres": _postgres,
+}
 
 
 @pytest.fixture(params=STORES)
@@ -44,6 +55,11 @@ def lose_owner(store: Sessions, session: str) -> None:
     if isinstance(store, MemorySessions):
         store.lose_owner(session)
         return
+    if isinstance(store, PostgresSessions):
+        execute(
+            store.address, "UPDATE mainspring.leases SET until = now() WHERE name = $1", f"session/{session}"
+        )
+        return
     # What a process leaves that takes over a lock which outlived its owner, and then dies: another lock file.
     lock = store.directory(session) / LOCK_NAME
     record = msgspec.json.decode(lock.read_bytes(), type=Owner)
@@ -61,6 +77,10 @@ def change(store: Sessions, session: str, statement: str, *bindings: int) -> Non
 def cut(store: Sessions, session: str, events: int) -> None:
     if isinstance(store, MemorySessions):
         store.cut(session, events)
+    elif isinstance(store, PostgresSessions):
+        execute(
+            store.address, "DELETE FROM mainspring.events WHERE session = $1 AND seq > $2", session, events
+        )
     else:
         change(store, session, "DELETE FROM events WHERE seq > ?", events)
 
@@ -68,6 +88,9 @@ def cut(store: Sessions, session: str, events: int) -> None:
 def alter(store: Sessions, session: str, seq: int) -> None:
     if isinstance(store, MemorySessions):
         store.alter(session, seq)
+    elif isinstance(store, PostgresSessions):
+        altered = "UPDATE mainspring.events SET body = '{}' WHERE session = $1 AND seq = $2"
+        execute(store.address, altered, session, seq)
     else:
         change(store, session, "UPDATE events SET body = CAST('{}' AS BLOB) WHERE seq = ?", seq)
 
@@ -92,7 +115,8 @@ def test_an_export_of_one_store_is_brought_into_the_other(tmp_path: Path) -> Non
     async def moved() -> None:
         one, other = SqliteSessions(tmp_path / "disk"), MemorySessions(tmp_path / "memory")
         await sessions.a_session_is_exported_and_brought_in_with_the_same_hashes(one)
-        for source, target in ((one, other), (other, SqliteSessions(tmp_path / "again"))):
+        shared = PostgresSessions(await postgres().new_store(), tmp_path / "shared")
+        for source, target in ((one, other), (other, shared), (shared, SqliteSessions(tmp_path / "again"))):
             with (tmp_path / "lines").open("wb+") as lines:
                 before = await source.export("one", lines)
                 lines.seek(0)

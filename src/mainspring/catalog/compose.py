@@ -5,27 +5,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 
 from mainspring.catalog.folder import SessionFiles
-from mainspring.events import encode
+from mainspring.events import Event, encode
 from mainspring.journal import KnownEvents, hashchain, tables
 from mainspring.journal.anchor import Anchor, write_anchor
+from mainspring.journal.stored import Row
 
 
 def compose(shelf: SessionFiles, events_of: KnownEvents, *, session: str | None = None) -> str:
     """Makes the session, whole or not at all, and gives its id. Times that run back are held."""
     with shelf.new(session) as (name, directory), tables.explained(name):
-        seq, head, last_us = 0, hashchain.GENESIS, 0
+        seq, head = 0, hashchain.GENESIS
         with closing(tables.create(directory / tables.FILE_NAME)) as connection, connection:
-            for seq, (time_us, event) in enumerate(events_of(name, directory), 1):
-                kind, body = encode(event)
-                body = hashchain.stored_form(body, partial(tables.keep_blob, connection))
-                last_us = max(last_us, time_us)
-                head = hashchain.chain(head, seq, last_us, kind, body)
-                connection.execute(
-                    "INSERT INTO events VALUES (?, ?, ?, ?, ?)", (seq, last_us, kind, body, head)
-                )
+            for row in composed(events_of(name, directory), partial(tables.keep_blob, connection)):
+                connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", row)
+                seq, head = row[0], row[4]
         write_anchor(directory, Anchor(events=seq, head=head.hex()))
     return name
+
+
+def composed(events: Iterable[tuple[int, Event]], keep: Callable[[str, bytes], object]) -> Iterator[Row]:
+    """The events as they are kept; bodies that are blobs are given to `keep` before."""
+    head, last_us = hashchain.GENESIS, 0
+    for seq, (time_us, event) in enumerate(events, 1):
+        kind, body = encode(event)
+        body = hashchain.stored_form(body, keep)
+        last_us = max(last_us, time_us)
+        head = hashchain.chain(head, seq, last_us, kind, body)
+        yield seq, last_us, kind, body, head

@@ -110,8 +110,8 @@ def _refreshed(path: Path, name: str, fold: SessionFold | None, signature: _Sign
         return _Known(signature, fold or SessionFold(), error.message)
 
 
-def _version() -> int:
-    """Of the index, with the time zone: it has spends by local days, so another zone has another index."""
+def fold_version() -> int:
+    """Of the folds in an index. They have spends by local days, so another time zone has others."""
     zone = f"{_VERSION} {time.tzname} {time.timezone} {time.altzone}"
     return zlib.crc32(zone.encode()) >> 1
 
@@ -123,7 +123,7 @@ def _load(index: Path) -> dict[str, _Known]:
     try:
         with closing(apsw.Connection(os.fspath(index))) as connection:
             connection.set_busy_timeout(1000)
-            if connection.pragma("user_version") != _version():
+            if connection.pragma("user_version") != fold_version():
                 return {}
             rows: list[Any] = connection.execute("SELECT id, known, crc FROM sessions").fetchall()
             return {name: _DECODE(known) for name, known, crc in rows if zlib.crc32(known) == crc}
@@ -150,10 +150,10 @@ def _write(index: Path, changed: dict[str, _Known], gone: set[str]) -> None:
         connection.set_busy_timeout(1000)
         connection.pragma("synchronous", "off")
         with connection:
-            if connection.pragma("user_version") != _version():
+            if connection.pragma("user_version") != fold_version():
                 connection.execute("DROP TABLE IF EXISTS sessions")
                 connection.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY, known BLOB, crc INTEGER)")
-                connection.pragma("user_version", _version())
+                connection.pragma("user_version", fold_version())
             encoded = ((name, _ENCODE(known)) for name, known in changed.items())
             connection.executemany(
                 "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)",

@@ -170,6 +170,11 @@ def this_process() -> Owner:
     )
 
 
+def is_gone(owner: Owner) -> bool:
+    """Whether the process of an owner is known to have ended: it was one of this machine."""
+    return _can_look_up(owner) and not _is_running(owner)
+
+
 def _can_look_up(owner: Owner) -> bool:
     return bool(owner.scope) and owner.scope == _scope()
 

@@ -11,15 +11,14 @@ import asyncio
 import hashlib
 import shutil
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from mainspring.disk.owner import Ownership, own
-from mainspring.errors import JournalError
 from mainspring.events import Blob, Event, Recorded
 from mainspring.journal import Verification, hashchain, tables
 from mainspring.journal.file import JournalFile
+from mainspring.journal.waiting import Waiting
 from mainspring.journal.writer import Append, Writer
 
 Parts = tuple[JournalFile, Writer, Ownership]
@@ -126,7 +125,7 @@ class SqliteJournal(SqliteReader):
     ) -> Sequence[Recorded]:
         if self._is_closed:
             raise RuntimeError(f"the journal of session {self.session} is closed")
-        waiting = _Waiting(self._loop)
+        waiting = Waiting(self._loop)
 
         def tell(recorded: Sequence[Recorded], error: BaseException | None, *, is_all_durable: bool) -> None:
             told = partial(self._appended, waiting, recorded, error, is_all_durable=is_all_durable)
@@ -139,15 +138,11 @@ class SqliteJournal(SqliteReader):
 
         encoded = [hashchain.encoded(event) for event in events]
         self._writer.append(Append(events, encoded, blobs, tell, is_durable))
-        try:
-            return await waiting.told
-        except asyncio.CancelledError:
-            await waiting.outlast()
-            raise
+        return await waiting.result()
 
     def _appended(
         self,
-        waiting: _Waiting,
+        waiting: Waiting,
         recorded: Sequence[Recorded],
         error: BaseException | None,
         *,
@@ -160,30 +155,6 @@ class SqliteJournal(SqliteReader):
                 self._on_appended(recorded)
         if is_all_durable and self._on_durable is not None:
             self._on_durable(self._told_seq)
-
-
-class _Waiting:
-    """Someone who waits for a write. A cancellation ends `told`, not the write."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.told: asyncio.Future[Sequence[Recorded]] = loop.create_future()
-        self._is_over = False
-
-    def end(self, recorded: Sequence[Recorded], error: BaseException | None) -> None:
-        self._is_over = True
-        if self.told.done():
-            return
-        if error is None:
-            self.told.set_result(recorded)
-        else:
-            self.told.set_exception(error)
-
-    async def outlast(self) -> None:
-        """Waits for the write, however often the waiting is cancelled: it takes milliseconds."""
-        while not self._is_over:
-            self.told = asyncio.get_running_loop().create_future()
-            with suppress(asyncio.CancelledError, JournalError):
-                await self.told
 
 
 def open_writer(directory: Path, session: str, daily: Path | None = None) -> Parts:

@@ -1,0 +1,382 @@
+"""The sessions of a Postgres database that machines share, as the port `Sessions` describes them.
+
+Journals, ownership, locks and the critical section of the day are in the database; files beside a journal
+are in a folder of this machine. Each call has a connection of its own, so nothing is left open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import msgspec
+
+from mainspring.catalog.compose import composed
+from mainspring.catalog.day import spent_today
+from mainspring.catalog.fold import SessionFold, SessionRow, SessionSpend, Spent, advance, row_of
+from mainspring.catalog.folder import match_prefix, unknown, valid_id
+from mainspring.catalog.fork import changed_start, copied, shared_events
+from mainspring.catalog.index import fold_version
+from mainspring.disk.files import make_folder
+from mainspring.disk.ids import new_id
+from mainspring.disk.owner import Owner
+from mainspring.errors import JournalError, UsageError
+from mainspring.events import Origin, Recorded
+from mainspring.journal import KnownEvents, Verification, hashchain
+from mainspring.journal.lines import Header, read_header, read_lines, refused, write_journal
+from mainspring.journal.postgres import leases
+from mainspring.journal.postgres.connection import StoreAddress, StoreConnection
+from mainspring.journal.postgres.journal import PostgresJournal, open_journal
+from mainspring.journal.postgres.reader import PostgresEvents, PostgresReader, pieces_of, stored_events
+from mainspring.journal.stored import Row
+from mainspring.journal.verification import check, damaged, not_writable
+
+_T = TypeVar("_T")
+_CHUNK = 1000
+
+_EXISTS = "SELECT EXISTS (SELECT 1 FROM mainspring.sessions WHERE id = $1)"
+_CREATE = """
+INSERT INTO mainspring.sessions (id, head) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id
+"""
+_FINISH = """
+UPDATE mainspring.sessions SET last_seq = $2, head = $3, time_us = $4, anchor_seq = $2, anchor_head = $3
+WHERE id = $1
+"""
+_ADD_EVENTS = "INSERT INTO mainspring.events VALUES ($1, $2, $3, $4, $5, $6)"
+_ADD_PIECES = "INSERT INTO mainspring.blobs VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
+_COPY_BLOB = """
+INSERT INTO mainspring.blobs SELECT $1, sha256, piece, size, codec, data FROM mainspring.blobs
+WHERE session = $2 AND sha256 = $3 ON CONFLICT DO NOTHING
+"""
+_DELETE = "DELETE FROM mainspring.sessions WHERE id = $1"
+_FORGET_LEASE = "DELETE FROM mainspring.leases WHERE name = $1 AND epoch = $2"
+_NAMES = "SELECT id FROM mainspring.sessions ORDER BY changed DESC, id DESC"
+_ACCEPT = """
+UPDATE mainspring.sessions SET anchor_seq = $2, anchor_head = $3, last_seq = $2, head = $3 WHERE id = $1
+"""
+_LISTED = """
+SELECT id, last_seq, fold.known, lease.owner IS NOT NULL AND lease.until > clock_timestamp()
+FROM mainspring.sessions
+LEFT JOIN mainspring.folds AS fold ON fold.session = id AND fold.version = $1
+LEFT JOIN mainspring.leases AS lease ON lease.name = 'session/' || id
+"""
+_KEEP_FOLD = """
+INSERT INTO mainspring.folds SELECT id, $2, $3 FROM mainspring.sessions WHERE id = $1
+ON CONFLICT (session, version) DO UPDATE SET known = excluded.known
+"""
+_HOLD_DAY = """
+INSERT INTO mainspring.leases VALUES ('day', 0, NULL, clock_timestamp())
+ON CONFLICT (name) DO UPDATE SET epoch = mainspring.leases.epoch
+"""
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    """A session as the list needs it."""
+
+    fold: SessionFold
+    is_owned: bool
+    problem: str = ""
+
+
+class _Today:
+    def __init__(self, sessions: PostgresSessions) -> None:
+        self._sessions = sessions
+
+    @asynccontextmanager
+    async def held(self) -> AsyncGenerator[Spent]:
+        async with (
+            self._sessions.connected() as connection,
+            connection.held() as held,
+            held.transaction(),  # the row stays locked until the end, or until this process is gone
+        ):
+            await held.execute(_HOLD_DAY)
+            yield spent_today(await self._sessions.spends())
+
+
+class PostgresSessions:
+    """The sessions of one database. `home` is where the folders beside their journals are made."""
+
+    def __init__(self, address: StoreAddress, home: Path) -> None:
+        self.address = address
+        self._folder = home / "sessions"
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncGenerator[StoreConnection]:
+        connection = StoreConnection(self.address)
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+    async def create(self, session: str | None = None) -> PostgresJournal:
+        name = new_id() if session is None else valid_id(session)
+        if not await self._ask(lambda c: c.fetchval(_CREATE, name, hashchain.GENESIS)):
+            raise _exists(name)
+        return await self.open(name)
+
+    async def open(self, session: str) -> PostgresJournal:
+        await self._require(session)
+        connection = StoreConnection(self.address)
+        try:
+            return await open_journal(session, connection)
+        except BaseException:
+            await connection.close()
+            raise
+
+    async def delete(self, session: str) -> None:
+        await self._require(session)
+        async with self.lock(leases.of_session(session), shown=session, is_forgotten=True):
+            await self._ask(lambda c: c.execute(_DELETE, session))
+            await asyncio.to_thread(shutil.rmtree, self._folder / session, ignore_errors=True)
+
+    async def accept(self, session: str) -> Verification:
+        await self._require(session)
+        async with self.lock(leases.of_session(session), shown=session), self.connected() as connection:
+            async with stored_events(connection, session) as stored:
+                verdict = await asyncio.to_thread(check, stored)
+            if verdict.problem:
+                raise not_writable(session, verdict)
+            head = bytes.fromhex(verdict.head)
+            await connection.use(lambda c: c.execute(_ACCEPT, session, verdict.events, head))
+        return msgspec.structs.replace(verdict, anchored_seq=verdict.events)
+
+    async def read(self, session: str) -> PostgresReader:
+        await self._require(session)
+        return PostgresReader(session, StoreConnection(self.address))
+
+    async def find(self, prefix: str) -> str:
+        valid_id(prefix)
+        names = await self.names()
+        found = prefix if prefix in names else match_prefix(prefix, names)
+        self._made_folder(found)
+        return found
+
+    async def names(self) -> list[str]:
+        return [name for (name,) in await self._ask(lambda c: c.fetch(_NAMES))]
+
+    async def rows(self) -> list[SessionRow]:
+        rows = [
+            row_of(name, each.fold, problem=each.problem, is_owned=partial(bool, each.is_owned))
+            for name, each in (await self._listed()).items()
+        ]
+        return sorted(rows, key=lambda row: (row.updated_us, row.id), reverse=True)
+
+    async def spends(self) -> list[SessionSpend]:
+        listed = await self._listed()
+        return [SessionSpend(name, each.fold.spent(), each.problem) for name, each in listed.items()]
+
+    async def owner(self, session: str) -> Owner | None:
+        await self._require(session)
+        return await self._ask(lambda c: leases.look(c, leases.of_session(session)))
+
+    @asynccontextmanager
+    async def lock(self, name: str, *, shown: str = "", is_forgotten: bool = False) -> AsyncGenerator[None]:
+        mine, lease_s = leases.record(), self.address.lease_s
+        async with self.connected() as connection:
+            epoch = await connection.use(
+                lambda c: leases.take(c, name, lease_s, mine=mine, shown=shown or name)
+            )
+            renewing = asyncio.create_task(leases.keep_renewed(connection, name, epoch))
+            try:
+                yield
+            finally:
+                renewing.cancel()
+                await asyncio.wait([renewing])
+                end = _FORGET_LEASE if is_forgotten else leases.GIVE_BACK
+                await connection.use(lambda c: c.execute(end, name, epoch))
+
+    async def lock_owner(self, name: str) -> Owner | None:
+        return await self._ask(lambda c: leases.look(c, name))
+
+    def today(self) -> _Today:
+        return _Today(self)
+
+    async def fork(
+        self,
+        session: str,
+        *,
+        at: int | None = None,
+        workspace: str = "",
+        origin: Origin | None = None,
+        is_repaired: bool = False,
+    ) -> tuple[str, int]:
+        await self._require(session)
+        async with self.connected() as source, stored_events(source, session) as stored:
+            verdict = await asyncio.to_thread(stored.verdict)
+            if verdict.problem and not is_repaired and (at is None or at > verdict.events):
+                raise damaged(session, verdict)
+            events = stored.end.events if is_repaired else verdict.events
+            until, name = shared_events(session, events, at), new_id()
+            changes = changed_start(name, session, until, workspace, origin)
+            items = copied(stored, changes, until, is_repaired=is_repaired)
+            await self._make(name, items, copied_from=session)
+        return name, until
+
+    async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
+        name = new_id() if session is None else valid_id(session)
+        if await self._ask(lambda c: c.fetchval(_EXISTS, name)):
+            raise _exists(name)
+        directory = self._made_folder(name)
+        blobs: dict[str, bytes] = {}
+
+        def items() -> Iterator[tuple[str, bytes] | Row]:
+            for row in composed(events_of(name, directory), blobs.__setitem__):
+                yield from blobs.items()
+                blobs.clear()
+                yield row
+
+        try:
+            await self._make(name, items())
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        return name
+
+    async def export(
+        self,
+        session: str,
+        to: BinaryIO,
+        *,
+        blobs_beside: Path | None = None,
+        readable_only: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> Header:
+        await self._require(session)
+        async with self.connected() as connection, stored_events(connection, session) as stored:
+            return await asyncio.to_thread(
+                write_journal,
+                to,
+                session,
+                stored,
+                stored.end,
+                blobs_beside=blobs_beside,
+                readable_only=readable_only,
+                environment=environment,
+            )
+
+    async def import_lines(self, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
+        rest = iter(lines)
+        header = read_header(next(rest, b""))
+        name = valid_id(header.session)
+        await self._make(name, read_lines(header, rest, blobs_beside))
+        return name
+
+    def directory(self, session: str) -> Path:
+        directory = self._folder / valid_id(session)
+        if not directory.is_dir():
+            raise unknown(session)
+        return directory
+
+    async def _ask(self, do: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
+        async with self.connected() as connection:
+            return await connection.use(do)
+
+    async def _require(self, session: str) -> None:
+        """Refuses a session that does not exist; one that does gets its folder on this machine."""
+        valid_id(session)
+        if not await self._ask(lambda c: c.fetchval(_EXISTS, session)):
+            raise unknown(session)
+        self._made_folder(session)
+
+    def _made_folder(self, session: str) -> Path:
+        directory = self._folder / session
+        for folder in (self._folder.parent, self._folder, directory):
+            make_folder(folder)
+        return directory
+
+    async def _make(
+        self, name: str, items: Iterator[str | tuple[str, bytes] | Row], *, copied_from: str = ""
+    ) -> None:
+        """Makes a session whole or not at all: of events, and of blobs, given or named in another one."""
+        end: Row = (0, 0, "", b"", hashchain.GENESIS)
+        async with self.connected() as connection, connection.held() as held, held.transaction():
+            if not await held.fetchval(_CREATE, name, hashchain.GENESIS):
+                raise _exists(name)
+            while chunk := await asyncio.to_thread(lambda: list(islice(items, _CHUNK))):
+                events = await self._add(held, name, chunk, copied_from)
+                end = events[-1] if events else end
+            await held.execute(_FINISH, name, end[0], end[4], end[1])
+            made = PostgresEvents(held, name, (end[0], end[4], end[0], end[4]))
+            verdict = await asyncio.to_thread(made.verdict)
+            if verdict.problem:
+                raise refused(f"after its last line {verdict.problem}", verdict.broken_seq)
+        self._made_folder(name)
+
+    async def _add(
+        self, held: Any, name: str, chunk: Iterable[str | tuple[str, bytes] | Row], copied_from: str
+    ) -> list[Row]:
+        events: list[Row] = []
+        for item in chunk:
+            if isinstance(item, str):
+                await held.execute(_COPY_BLOB, name, copied_from, bytes.fromhex(item))
+            elif len(item) == 2:
+                await held.executemany(_ADD_PIECES, [(name, *piece) for piece in pieces_of(*item)])
+            else:
+                events.append(item)
+        await held.executemany(_ADD_EVENTS, [(name, *event) for event in events])
+        return events
+
+    async def _listed(self) -> dict[str, _Listed]:
+        version = fold_version()
+        async with self.connected() as connection:
+            found = await connection.use(lambda c: c.fetch(_LISTED, version))
+            return {
+                name: await self._current(connection, name, last_seq, known, is_owned=bool(is_owned))
+                for name, last_seq, known, is_owned in found
+            }
+
+    async def _current(
+        self, connection: StoreConnection, name: str, last_seq: int, known: bytes | None, *, is_owned: bool
+    ) -> _Listed:
+        fold = _decoded(known)
+        if fold is not None and fold.seq == last_seq:
+            return _Listed(fold, is_owned)
+        source = _Source(PostgresReader(name, connection), asyncio.get_running_loop())
+        try:
+            fold = await asyncio.to_thread(advance, fold or SessionFold(), source)
+        except JournalError as error:
+            return _Listed(fold or SessionFold(), is_owned, error.message)
+        encoded = _ENCODE(fold)
+        await connection.use(lambda c: c.execute(_KEEP_FOLD, name, fold_version(), encoded))
+        return _Listed(fold, is_owned)
+
+
+class _Source:
+    """A journal that is read in another thread than that of its event loop."""
+
+    def __init__(self, reader: PostgresReader, loop: asyncio.AbstractEventLoop) -> None:
+        self._reader, self._loop = reader, loop
+
+    def read(
+        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
+    ) -> list[Recorded]:
+        return self._wait(self._reader.read(after=after, until=until, kinds=kinds, limit=limit))
+
+    def last(self, *kinds: str) -> Recorded | None:
+        return self._wait(self._reader.last(*kinds))
+
+    def _wait(self, asked: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+
+
+_ENCODE = msgspec.json.Encoder().encode
+
+
+def _decoded(known: bytes | None) -> SessionFold | None:
+    """What is kept of a session; nothing when another version of this program kept something else."""
+    if known is None:
+        return None
+    try:
+        return msgspec.json.decode(known, type=SessionFold)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _exists(name: str) -> UsageError:
+    return UsageError(f"Session {name} exists already.", remedy="Delete it first, to import it again.")

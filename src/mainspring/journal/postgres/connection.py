@@ -1,0 +1,158 @@
+"""One connection to the database, made when it is needed and again when it was lost; one use at a time.
+
+Each use is one transaction, so a pooler may give every one another connection of the server. What was lost
+with a connection may have been committed or not: who wrote finds out before writing again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
+
+import asyncpg
+import msgspec
+
+from mainspring.errors import ConfigError, JournalError, JournalUnwritable
+
+_T = TypeVar("_T")
+
+_CONNECT_S = 10.0
+_COMMAND_S = 60.0
+_PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 2.0, 2.0, 4.0)
+
+_LOST = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+)
+"""The connection is gone, or none can be had just now: the same may work with another one."""
+
+_AGAIN = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+
+
+class StoreAddress(msgspec.Struct, frozen=True):
+    """Where the database is, and how long the right to write a session lasts unless it is renewed."""
+
+    url: str
+    lease_s: float = 15.0
+
+    @property
+    def shown(self) -> str:
+        """The address without the password."""
+        parts = urlsplit(self.url)
+        user = f"{parts.username}@" if parts.username else ""
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"
+
+    @property
+    def key(self) -> str:
+        """A name for what is kept on this machine about the database."""
+        return hashlib.sha256(self.shown.encode()).hexdigest()[:16]
+
+
+class StoreConnection:
+    def __init__(self, address: StoreAddress) -> None:
+        self.address = address
+        self._connection: Any = None
+        self._turn = asyncio.Lock()
+
+    async def use(self, do: Callable[[Any], Coroutine[Any, Any, _T]], *, isolation: str = "") -> _T:
+        """What `do` gives, in one transaction. It is done again when the connection was lost, so it must be
+        something that may be done twice: reading, or a write that looks first."""
+        problem: BaseException | None = None
+        for pause_s in _PAUSES_S:
+            await asyncio.sleep(pause_s)
+            async with self._turn:
+                try:
+                    return await self._once(do, isolation)
+                except _LOST as error:
+                    problem = error
+                    await self._drop()
+                except _AGAIN as error:
+                    problem = error
+                except asyncpg.PostgresError as error:
+                    raise explained(error, self.address) from error
+        raise unreachable(self.address, problem) from problem
+
+    @asynccontextmanager
+    async def held(self) -> AsyncGenerator[Any]:
+        """The connection itself, for work that goes through many steps; nothing is done again."""
+        async with self._turn:
+            try:
+                yield await self._connected()
+            except _LOST as error:
+                await self._drop()
+                raise unreachable(self.address, error) from error
+            except asyncpg.PostgresError as error:
+                raise explained(error, self.address) from error
+
+    async def close(self) -> None:
+        async with self._turn:
+            await self._drop()
+
+    async def _once(self, do: Callable[[Any], Coroutine[Any, Any, _T]], isolation: str) -> _T:
+        connection = await self._connected()
+        async with connection.transaction(isolation=isolation or "read_committed"):
+            return await do(connection)
+
+    async def _connected(self) -> Any:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await connected_to(self.address)
+        return self._connection
+
+    async def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.is_closed():
+            try:
+                await asyncio.wait_for(connection.close(), _CONNECT_S)
+            except _LOST:
+                connection.terminate()
+
+
+async def connected_to(address: StoreAddress) -> Any:
+    """A new connection, without statements that the server would have to remember."""
+    connect = cast("Any", asyncpg).connect  # its types are not known
+    try:
+        return await connect(
+            address.url, timeout=_CONNECT_S, command_timeout=_COMMAND_S, statement_cache_size=0
+        )
+    except (ValueError, asyncpg.exceptions.ClientConfigurationError) as error:
+        raise ConfigError(
+            f"The address of the store is not valid: {error}.",
+            remedy="It looks like postgresql://user@host:5432/database.",
+        ) from error
+
+
+def unreachable(address: StoreAddress, error: BaseException | None) -> JournalUnwritable:
+    why = str(error).partition("\n")[0] or type(error).__name__
+    return JournalUnwritable(
+        f"The database {address.shown} cannot be reached ({why}).",
+        remedy="Check that it runs and that this machine may connect; then try again, or resume the session.",
+    )
+
+
+def explained(error: asyncpg.PostgresError, address: StoreAddress) -> JournalError:
+    """Our error for what the database raised, by its type."""
+    match error:
+        case asyncpg.UndefinedTableError() | asyncpg.InvalidSchemaNameError():
+            what, remedy = "has no tables of mainspring", "Run: mainspring store init"
+        case asyncpg.InvalidAuthorizationSpecificationError() | asyncpg.InsufficientPrivilegeError():
+            what, remedy = f"refuses this user ({error})", "Check user and password in the store's address."
+        case asyncpg.InvalidCatalogNameError():
+            what, remedy = f"cannot be used ({error})", "Create that database first (createdb)."
+        case asyncpg.InsufficientResourcesError():
+            what, remedy = f"has no room left ({error})", "Free some space there and resume the session."
+        case asyncpg.ReadOnlySQLTransactionError():
+            what, remedy = "is read-only: it may be a standby", "Give the address of the primary."
+        case _:
+            what, remedy = f"reported an error ({error})", "Look at its log, then resume the session."
+    return JournalUnwritable(f"The database {address.shown} {what}.", remedy=remedy)

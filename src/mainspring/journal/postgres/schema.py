@@ -1,0 +1,86 @@
+"""How journals lie in Postgres: numbered steps forward, each in one transaction, never back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mainspring.errors import JournalForeign, JournalUnwritable
+
+_FIRST = """
+CREATE SCHEMA IF NOT EXISTS mainspring;
+CREATE TABLE mainspring.store (version integer NOT NULL);
+INSERT INTO mainspring.store VALUES (0);
+CREATE TABLE mainspring.sessions (
+    id text COLLATE "C" PRIMARY KEY, last_seq bigint NOT NULL DEFAULT 0, head bytea NOT NULL,
+    time_us bigint NOT NULL DEFAULT 0, changed timestamptz NOT NULL DEFAULT clock_timestamp(),
+    anchor_seq bigint NOT NULL DEFAULT 0, anchor_head bytea NOT NULL DEFAULT ''
+);
+CREATE TABLE mainspring.events (
+    session text COLLATE "C" NOT NULL REFERENCES mainspring.sessions ON DELETE CASCADE,
+    seq bigint NOT NULL, time_us bigint NOT NULL, kind text COLLATE "C" NOT NULL,
+    body bytea NOT NULL, hash bytea NOT NULL, PRIMARY KEY (session, seq)
+);
+CREATE INDEX events_by_kind ON mainspring.events (session, kind, seq);
+CREATE TABLE mainspring.blobs (
+    session text COLLATE "C" NOT NULL REFERENCES mainspring.sessions ON DELETE CASCADE,
+    sha256 bytea NOT NULL, piece integer NOT NULL, size bigint NOT NULL, codec text NOT NULL,
+    data bytea NOT NULL, PRIMARY KEY (session, sha256, piece)
+);
+CREATE TABLE mainspring.leases (
+    name text COLLATE "C" PRIMARY KEY, epoch bigint NOT NULL, owner bytea, until timestamptz NOT NULL
+);
+CREATE TABLE mainspring.folds (
+    session text COLLATE "C" NOT NULL REFERENCES mainspring.sessions ON DELETE CASCADE,
+    version bigint NOT NULL, known bytea NOT NULL, PRIMARY KEY (session, version)
+);
+
+ALTER TABLE mainspring.blobs ALTER COLUMN data SET STORAGE EXTERNAL;
+"""
+
+STEPS = (_FIRST,)
+"""Step n takes a store from version n to n + 1. A step that was released is never changed."""
+
+VERSION = len(STEPS)
+
+
+async def stored_version(connection: Any) -> int:
+    """The version of the tables; 0 when there are none."""
+    if await connection.fetchval("SELECT to_regclass('mainspring.store') IS NULL"):
+        return 0
+    return await connection.fetchval("SELECT version FROM mainspring.store")
+
+
+async def migrate(connection: Any) -> tuple[int, int]:
+    """Brings the tables to this version, all of it or nothing; gives the version before and after."""
+    async with connection.transaction():
+        # Two who migrate at once: the second waits for the first, and finds nothing left to do.
+        await connection.execute("SELECT pg_advisory_xact_lock(7309475598837)")
+        before = await stored_version(connection)
+        _require_known(before)
+        for step in STEPS[before:]:
+            await connection.execute(step)
+        await connection.execute("UPDATE mainspring.store SET version = $1", VERSION)
+    return before, VERSION
+
+
+async def require_ready(connection: Any) -> None:
+    """Refuses a database that has other tables than this program works with."""
+    version = await stored_version(connection)
+    _require_known(version)
+    if version == 0:
+        raise JournalUnwritable(
+            "The database has no tables of mainspring.", remedy="Run: mainspring store init"
+        )
+    if version < VERSION:
+        raise JournalUnwritable(
+            f"The tables have version {version}, and this program works with {VERSION}.",
+            remedy="Run: mainspring store migrate",
+        )
+
+
+def _require_known(version: int) -> None:
+    if version > VERSION:
+        raise JournalForeign(
+            f"The tables have version {version}, and this program knows versions up to {VERSION}.",
+            remedy="Upgrade mainspring.",
+        )

@@ -1,0 +1,114 @@
+"""A real Postgres on loopback for tests: started once for each process that needs it, ended with it."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from mainspring.journal.postgres.connection import StoreAddress
+from mainspring.journal.postgres.schema import migrate
+
+_DATABASES = count(1)
+
+
+class Postgres:
+    """A server; it refuses to run as root, so it runs as the account that Debian's package makes."""
+
+    def __init__(self) -> None:
+        self._bin = _programs()
+        self._folder = Path(tempfile.mkdtemp(prefix="pg-"))
+        self.port = _free_port()
+        if os.getuid() == 0:
+            shutil.chown(self._folder, "postgres", "postgres")
+        self._folder.chmod(0o700)
+        self._run(
+            f"{self._bin}/initdb -D {self._folder}/data -U postgres -A trust --no-sync -E UTF8 --locale=C"
+        )
+        self.start()
+
+    def start(self) -> None:
+        options = (
+            f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._folder}"
+            " -c max_connections=200 -c shared_buffers=32MB -c fsync=off -c full_page_writes=off"
+        )
+        self._run(f"{self._bin}/pg_ctl -D {self._folder}/data -w -l {self._folder}/log -o '{options}' start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        self._run(f"{self._bin}/pg_ctl -D {self._folder}/data -w -m {mode} stop")
+
+    def end(self) -> None:
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def url(self, database: str) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    async def new_database(self) -> str:
+        """The address of an empty database."""
+        name = f"test{next(_DATABASES)}"
+        await self._execute("postgres", f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    async def new_store(self, *, lease_s: float = 15.0) -> StoreAddress:
+        """The address of a store without sessions."""
+        address = StoreAddress(await self.new_database(), lease_s)
+        connection = await asyncpg.connect(address.url)
+        await migrate(connection)
+        await connection.close()
+        return address
+
+    async def _execute(self, database: str, sql: str) -> None:
+        await _execute(self.url(database), sql)
+
+    def _run(self, command: str) -> None:
+        as_user = ["su", "postgres", "-s", "/bin/sh", "-c"] if os.getuid() == 0 else ["sh", "-c"]
+        subprocess.run(
+            [*as_user, command], check=True, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+
+
+def execute(address: StoreAddress, sql: str, *bindings: object) -> None:
+    """Changes a database behind the back of whoever uses it, also while an event loop runs here."""
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(asyncio.run, _execute(address.url, sql, *bindings)).result()
+
+
+async def _execute(url: str, sql: str, *bindings: object) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(sql, *bindings)
+    await connection.close()
+
+
+@cache
+def postgres() -> Postgres:
+    """The server of this process."""
+    server = Postgres()
+    atexit.register(server.end)
+    return server
+
+
+def _programs() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if found:
+        return found[-1].parent
+    if os.environ.get("CI"):
+        pytest.fail("Postgres is missing: apt-get install postgresql")
+    pytest.skip("needs Postgres: apt-get install postgresql")
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
