@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what pip cannot: venv support for the given Python, bubblewrap for the sandbox, faketime for clocks that
 # jump in tests; and with the word `tests` also tmux (the chat), chromium (the page), zsh and fish (completion),
-# clangd and clang-tidy (checks). As root on Debian it installs them; otherwise it says what is missing. Only the first is required.
+# clangd and clang-tidy (checks), Postgres and pgbouncer (shared stores). As root on Debian it installs them; otherwise it
+# says what is missing. Only the first is required.
 python=$1
 
 debian() {
@@ -29,4 +30,14 @@ for program in tmux chromium zsh fish clangd clang-tidy; do
         echo "note: $program is missing, so its tests are skipped or fail (apt-get install $program)" >&2
     fi
 done
+if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
+    # Debian's package would make and start a database of its own.
+    if [ "$(id -u)" = 0 ] && [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+        mkdir -p /etc/postgresql-common && echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
+    fi
+    debian postgresql || echo "note: Postgres is missing, so its tests are skipped or fail (apt-get install postgresql)" >&2
+fi
+if ! command -v pgbouncer >/dev/null 2>&1 && [ ! -e /usr/sbin/pgbouncer ] && ! debian pgbouncer; then
+    echo "note: pgbouncer is missing, so its test is skipped or fails (apt-get install pgbouncer)" >&2
+fi
 exit 0

@@ -9,18 +9,21 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 import asyncpg
 import pytest
 
 from mainspring.journal.postgres.connection import StoreAddress
-from mainspring.journal.postgres.schema import migrate
+from mainspring.journal.postgres.schema import PostgresTables
 
 _DATABASES = count(1)
+_T = TypeVar("_T")
 
 
 class Postgres:
@@ -29,7 +32,7 @@ class Postgres:
     def __init__(self) -> None:
         self._bin = _programs()
         self._folder = Path(tempfile.mkdtemp(prefix="pg-"))
-        self.port = _free_port()
+        self.port = free_port()
         if os.getuid() == 0:
             shutil.chown(self._folder, "postgres", "postgres")
         self._folder.chmod(0o700)
@@ -64,9 +67,7 @@ class Postgres:
     async def new_store(self, *, lease_s: float = 15.0) -> StoreAddress:
         """The address of a store without sessions."""
         address = StoreAddress(await self.new_database(), lease_s)
-        connection = await asyncpg.connect(address.url)
-        await migrate(connection)
-        await connection.close()
+        await PostgresTables(address).migrate()
         return address
 
     async def _execute(self, database: str, sql: str) -> None:
@@ -91,6 +92,13 @@ async def _execute(url: str, sql: str, *bindings: object) -> None:
     await connection.close()
 
 
+async def wait_until(is_so: Callable[[], Awaitable[_T]]) -> _T:
+    """What a question gives as soon as that is something; a test that hangs is ended by its limit."""
+    while not (found := await is_so()):
+        await asyncio.sleep(0.05)
+    return found
+
+
 @cache
 def postgres() -> Postgres:
     """The server of this process."""
@@ -108,7 +116,7 @@ def _programs() -> Path:
     pytest.skip("needs Postgres: apt-get install postgresql")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]

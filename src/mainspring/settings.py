@@ -26,6 +26,7 @@ from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, MainspringError, UsageError
 from mainspring.events import Cap, Effort, Limits, Origin
 from mainspring.folds.caps import filled
+from mainspring.journal.settings import JournalSettings, StoreSettings, password_of
 from mainspring.mcp.settings import McpSettings
 from mainspring.models import Price
 from mainspring.models.gateway import Gateway
@@ -44,6 +45,7 @@ from mainspring.waits.patience import Patience
 _FORMAT = 1
 _MAX_BYTES = 1 << 20
 _CLOCK = Path("/etc/localtime")
+STORE_VARIABLE = "MAINSPRING_STORE"
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 
@@ -97,15 +99,6 @@ class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     show: tuple[str, ...] = ()
     """What they may read although it would be hidden, in the same form; mainspring's own settings and data
     stay hidden."""
-
-
-class JournalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is kept about journals besides themselves (`[journal]` in `config.toml`)."""
-
-    daily_anchor: str = ""
-    """A file that gets a line for each session and day on which a turn of it ended, when the session is
-    closed: date (UTC), session, number of events, hash of the last one. Kept where this account cannot change
-    it, it shows a rewritten journal: `mainspring verify` compares. Empty: none."""
 
 
 class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -188,6 +181,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Limits of commands that have none of their own, and what is hidden from them."""
     journal: JournalSettings = JournalSettings()
     """What is kept about journals besides themselves."""
+    store: StoreSettings = StoreSettings()
+    """A database that machines share, in which sessions are kept."""
     daemon: DaemonSettings = DaemonSettings()
     """Settings of the daemon."""
     retention: Retention = Retention()
@@ -274,6 +269,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def secrets(self) -> dict[str, str]:
         """What is hidden wherever it turns up, by name: secret variables, and the stored keys."""
         known, stored = secret_variables(self.environment), read_keys(self.folder).values
+        if password := password_of(self.store_url):
+            known[STORE_VARIABLE] = password
         return known | {f"{name}_stored" if name in known else name: key for name, key in stored.items()}
 
     @property
@@ -301,6 +298,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """Where the daily lines about sessions go, if anywhere."""
         chosen = self.settings.journal.daily_anchor
         return Path(chosen).expanduser().absolute() if chosen else None
+
+    @property
+    def store_url(self) -> str:
+        """The database that keeps sessions; empty when files of this machine do."""
+        return self.variable(STORE_VARIABLE) or self.settings.store.url
 
     def variable(self, name: str) -> str:
         """An environment variable, empty when it is not set."""

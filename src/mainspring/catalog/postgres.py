@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -26,7 +26,7 @@ from mainspring.catalog.index import fold_version
 from mainspring.disk.files import make_folder
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import Owner
-from mainspring.errors import JournalError, UsageError
+from mainspring.errors import JournalError, JournalOwned, UsageError
 from mainspring.events import Origin, Recorded
 from mainspring.journal import KnownEvents, Verification, hashchain
 from mainspring.journal.lines import Header, read_header, read_lines, refused, write_journal
@@ -61,7 +61,7 @@ _ACCEPT = """
 UPDATE mainspring.sessions SET anchor_seq = $2, anchor_head = $3, last_seq = $2, head = $3 WHERE id = $1
 """
 _LISTED = """
-SELECT id, last_seq, fold.known, lease.owner IS NOT NULL AND lease.until > clock_timestamp()
+SELECT id, last_seq, fold.known, lease.epoch, lease.owner, lease.until > clock_timestamp()
 FROM mainspring.sessions
 LEFT JOIN mainspring.folds AS fold ON fold.session = id AND fold.version = $1
 LEFT JOIN mainspring.leases AS lease ON lease.name = 'session/' || id
@@ -70,10 +70,8 @@ _KEEP_FOLD = """
 INSERT INTO mainspring.folds SELECT id, $2, $3 FROM mainspring.sessions WHERE id = $1
 ON CONFLICT (session, version) DO UPDATE SET known = excluded.known
 """
-_HOLD_DAY = """
-INSERT INTO mainspring.leases VALUES ('day', 0, NULL, clock_timestamp())
-ON CONFLICT (name) DO UPDATE SET epoch = mainspring.leases.epoch
-"""
+_DAY = "day"
+_TRY_AGAIN_S = 0.02
 
 
 class _Listed(msgspec.Struct, frozen=True):
@@ -90,12 +88,13 @@ class _Today:
 
     @asynccontextmanager
     async def held(self) -> AsyncGenerator[Spent]:
-        async with (
-            self._sessions.connected() as connection,
-            connection.held() as held,
-            held.transaction(),  # the row stays locked until the end, or until this process is gone
-        ):
-            await held.execute(_HOLD_DAY)
+        async with AsyncExitStack() as stack:
+            while True:
+                try:
+                    await stack.enter_async_context(self._sessions.lock(_DAY))
+                    break
+                except JournalOwned:  # the holder is another process, or another task of this one
+                    await asyncio.sleep(_TRY_AGAIN_S)
             yield spent_today(await self._sessions.spends())
 
 
@@ -327,14 +326,14 @@ class PostgresSessions:
         async with self.connected() as connection:
             found = await connection.use(lambda c: c.fetch(_LISTED, version))
             return {
-                name: await self._current(connection, name, last_seq, known, is_owned=bool(is_owned))
-                for name, last_seq, known, is_owned in found
+                name: await self._current(connection, name, last_seq, known, leases.owner_in(lease))
+                for name, last_seq, known, *lease in found
             }
 
     async def _current(
-        self, connection: StoreConnection, name: str, last_seq: int, known: bytes | None, *, is_owned: bool
+        self, connection: StoreConnection, name: str, last_seq: int, known: bytes | None, owner: Owner | None
     ) -> _Listed:
-        fold = _decoded(known)
+        fold, is_owned = _decoded(known), owner is not None and owner.is_alive
         if fold is not None and fold.seq == last_seq:
             return _Listed(fold, is_owned)
         source = _Source(PostgresReader(name, connection), asyncio.get_running_loop())

@@ -94,6 +94,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "ps": Entry("processes", "List the background processes of sessions."),
         "schema": Entry("schema", "Print the JSON Schema of `run --input-format jsonl`."),
         "stop": Entry("processes", "Stop a session's turn, or a background process."),
+        "store": Entry("store", "Keep sessions in a database that machines share."),
         "export": Entry("transfer", "Write a session to one portable file."),
         "import": Entry("imports", "Import a session, also from Claude Code or Codex."),
         "trust": Entry("trust", "List and revoke what you approved of what projects bring."),

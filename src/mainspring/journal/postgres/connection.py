@@ -23,6 +23,8 @@ _T = TypeVar("_T")
 _CONNECT_S = 10.0
 _COMMAND_S = 60.0
 _PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 2.0, 2.0, 4.0)
+"""Before each try. A database that was never reached is given up after the first few."""
+_FIRST_TRIES = 4
 
 _LOST = (
     OSError,
@@ -63,17 +65,22 @@ class StoreConnection:
     def __init__(self, address: StoreAddress) -> None:
         self.address = address
         self._connection: Any = None
+        self._was_connected = False
         self._turn = asyncio.Lock()
 
     async def use(self, do: Callable[[Any], Coroutine[Any, Any, _T]], *, isolation: str = "") -> _T:
         """What `do` gives, in one transaction. It is done again when the connection was lost, so it must be
         something that may be done twice: reading, or a write that looks first."""
         problem: BaseException | None = None
-        for pause_s in _PAUSES_S:
+        for number, pause_s in enumerate(_PAUSES_S):
+            if number == _FIRST_TRIES and not self._was_connected:
+                break
             await asyncio.sleep(pause_s)
             async with self._turn:
                 try:
                     return await self._once(do, isolation)
+                except asyncpg.DataError:  # nothing is wrong with the connection
+                    raise
                 except _LOST as error:
                     problem = error
                     await self._drop()
@@ -107,6 +114,7 @@ class StoreConnection:
     async def _connected(self) -> Any:
         if self._connection is None or self._connection.is_closed():
             self._connection = await connected_to(self.address)
+            self._was_connected = True
         return self._connection
 
     async def _drop(self) -> None:

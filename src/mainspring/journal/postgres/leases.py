@@ -46,7 +46,7 @@ async def take(connection: Any, name: str, lease_s: float, *, mine: bytes, shown
     epoch, recorded, _ = row
     if recorded == mine:
         return epoch
-    owner = _owner(row)
+    owner = owner_in(row)
     gone = epoch if owner is not None and not owner.is_alive else 0
     taken = await connection.fetchval(_TAKE, name, mine, lease_s, gone)
     if taken is None:
@@ -83,10 +83,11 @@ async def give_back(connection: Any, name: str, epoch: int) -> None:
 
 async def look(connection: Any, name: str) -> Owner | None:
     """Who has it, or had it when its time ran out (`is_alive` tells which)."""
-    return _owner(await connection.fetchrow(_LOOK, name))
+    return owner_in(await connection.fetchrow(_LOOK, name))
 
 
-def _owner(row: Any) -> Owner | None:
+def owner_in(row: Any) -> Owner | None:
+    """The owner in a row of number, record and whether its time is left."""
     if row is None or row[1] is None:
         return None
     owner = msgspec.json.decode(row[1], type=Owner)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from mainspring.errors import JournalForeign, JournalUnwritable
+from mainspring.journal.postgres.connection import StoreAddress, StoreConnection
+
+_T = TypeVar("_T")
 
 _FIRST = """
 CREATE SCHEMA IF NOT EXISTS mainspring;
@@ -43,6 +47,30 @@ STEPS = (_FIRST,)
 VERSION = len(STEPS)
 
 
+class PostgresTables:
+    """The tables of one database."""
+
+    def __init__(self, address: StoreAddress) -> None:
+        self._address = address
+
+    @property
+    def shown(self) -> str:
+        return self._address.shown
+
+    async def migrate(self) -> tuple[int, int]:
+        return await self._use(migrate)
+
+    async def ready_version(self) -> int:
+        return await self._use(require_ready)
+
+    async def _use(self, do: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
+        connection = StoreConnection(self._address)
+        try:
+            return await connection.use(do)
+        finally:
+            await connection.close()
+
+
 async def stored_version(connection: Any) -> int:
     """The version of the tables; 0 when there are none."""
     if await connection.fetchval("SELECT to_regclass('mainspring.store') IS NULL"):
@@ -51,20 +79,19 @@ async def stored_version(connection: Any) -> int:
 
 
 async def migrate(connection: Any) -> tuple[int, int]:
-    """Brings the tables to this version, all of it or nothing; gives the version before and after."""
-    async with connection.transaction():
-        # Two who migrate at once: the second waits for the first, and finds nothing left to do.
-        await connection.execute("SELECT pg_advisory_xact_lock(7309475598837)")
-        before = await stored_version(connection)
-        _require_known(before)
-        for step in STEPS[before:]:
-            await connection.execute(step)
-        await connection.execute("UPDATE mainspring.store SET version = $1", VERSION)
+    """Brings the tables to this version, in its caller's transaction; gives the version before and after."""
+    # Two who migrate at once: the second waits for the first, and finds nothing left to do.
+    await connection.execute("SELECT pg_advisory_xact_lock(7309475598837)")
+    before = await stored_version(connection)
+    _require_known(before)
+    for step in STEPS[before:]:
+        await connection.execute(step)
+    await connection.execute("UPDATE mainspring.store SET version = $1", VERSION)
     return before, VERSION
 
 
-async def require_ready(connection: Any) -> None:
-    """Refuses a database that has other tables than this program works with."""
+async def require_ready(connection: Any) -> int:
+    """The version of the tables; refuses a database that has others than this program works with."""
     version = await stored_version(connection)
     _require_known(version)
     if version == 0:
@@ -76,6 +103,7 @@ async def require_ready(connection: Any) -> None:
             f"The tables have version {version}, and this program works with {VERSION}.",
             remedy="Run: mainspring store migrate",
         )
+    return version
 
 
 def _require_known(version: int) -> None:

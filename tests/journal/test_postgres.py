@@ -1,0 +1,287 @@
+"""What only a database can do to a journal: owners that stall, connections that break, poolers, upgrades."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import msgspec
+import pytest
+
+from mainspring.catalog.postgres import PostgresSessions
+from mainspring.errors import JournalForeign, JournalOwned, JournalUnwritable
+from mainspring.events import SessionStarted, UserSaid
+from mainspring.journal.postgres import schema
+from mainspring.journal.postgres.connection import StoreAddress
+from mainspring.journal.postgres.schema import PostgresTables
+from mainspring.testing import journals, sessions
+from tests.postgres import execute, free_port, postgres, wait_until
+
+STARTED = SessionStarted(session="one", workspace="/work", version="0")
+
+
+def new_store(folder: Path, *, lease_s: float = 15.0) -> PostgresSessions:
+    return PostgresSessions(asyncio.run(postgres().new_store(lease_s=lease_s)), folder)
+
+
+async def _begun(store: PostgresSessions) -> None:
+    journal = await store.create("one")
+    await journal.append(STARTED)
+    await journal.close()
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[Callable[[PostgresSessions], subprocess.Popen[str]]]:
+    started: list[subprocess.Popen[str]] = []
+
+    def start(store: PostgresSessions) -> subprocess.Popen[str]:
+        script = str(Path(__file__).with_name("postgres_worker.py"))
+        address = store.address
+        command = [sys.executable, script, address.url, str(address.lease_s), str(tmp_path / "worker")]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_a_killed_owner_of_this_machine_is_taken_over_at_once_and_nothing_is_lost(tmp_path, writer) -> None:
+    store = new_store(tmp_path, lease_s=3600)
+    asyncio.run(_begun(store))
+    worker = writer(store)
+    told = [int(_line(worker)) for _ in range(5)]
+    worker.send_signal(signal.SIGKILL)
+    assert worker.stdout is not None
+    told += [int(line) for line in worker.stdout.read().split()]
+    worker.wait()
+
+    async def taken_over() -> None:
+        owner = await store.owner("one")
+        assert owner is not None
+        assert not owner.is_alive
+        journal = await store.open("one")
+        assert await journal.last_seq() >= told[-1]
+        await journal.append(UserSaid(text="and on"))
+        assert (await journal.verify()).problem == ""
+        await journal.close()
+
+    asyncio.run(taken_over())
+
+
+def test_an_owner_that_stalled_longer_than_its_lease_writes_nothing_more(tmp_path, writer) -> None:
+    store = new_store(tmp_path, lease_s=1)
+    asyncio.run(_begun(store))
+    worker = writer(store)
+    assert _line(worker)
+    worker.send_signal(signal.SIGSTOP)
+
+    async def taken_over() -> int:
+        async def opened() -> Any:
+            try:
+                return await store.open("one")
+            except JournalOwned:
+                return None
+
+        journal = await wait_until(opened)
+        mine = (await journal.append(UserSaid(text="by the new owner")))[-1].seq
+        worker.send_signal(signal.SIGCONT)
+        assert worker.stdout is not None
+        said = await asyncio.to_thread(worker.stdout.read)
+        assert said.split()[-1] == "lost"
+        assert all(int(seq) < mine for seq in said.split()[:-1])
+        assert (await journal.append(UserSaid(text="still mine")))[-1].seq == mine + 1
+        assert (await journal.verify()).problem == ""
+        await journal.close()
+        return mine
+
+    assert asyncio.run(taken_over()) > 2
+
+
+def test_a_journal_outlives_a_restart_of_the_server(tmp_path) -> None:
+    store = new_store(tmp_path)
+
+    async def written() -> None:
+        journal = await store.create("one")
+        await journal.append(STARTED)
+        for mode in ("fast", "immediate"):
+            await asyncio.to_thread(postgres().stop, mode)
+            appending = asyncio.create_task(journal.append(UserSaid(text=mode)))
+            await asyncio.to_thread(postgres().start)
+            await appending
+        assert [item.seq for item in await journal.read()] == [1, 2, 3]
+        assert (await journal.verify()).problem == ""
+        await journal.close()
+
+    asyncio.run(written())
+
+
+class CuttingProxy:
+    """Stands between us and the server, and cuts a connection instead of passing on some of its answers."""
+
+    def __init__(self, seed: int) -> None:
+        self._random, self.cuts = random.Random(seed), 0
+
+    async def serve(self) -> tuple[asyncio.Server, int]:
+        server = await asyncio.start_server(self._joined, "127.0.0.1", 0)
+        return server, server.sockets[0].getsockname()[1]
+
+    async def _joined(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        to_server, from_us = await asyncio.open_connection("127.0.0.1", postgres().port)
+        asking = asyncio.create_task(self._pass_on(reader, from_us))
+        while answer := await to_server.read(65536):
+            if self._random.random() < 0.04:
+                self.cuts += 1
+                break
+            writer.write(answer)
+        asking.cancel()
+        for each in (writer, from_us):
+            each.transport.abort()
+
+    @staticmethod
+    async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while asked := await reader.read(65536):
+            writer.write(asked)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_was_sent_when_a_connection_broke_counts_exactly_once(tmp_path, seed: int) -> None:
+    store = new_store(tmp_path)
+
+    async def written() -> None:
+        proxy = CuttingProxy(seed)
+        server, port = await proxy.serve()
+        url = re.sub(r":\d+/", f":{port}/", store.address.url)
+        journal = await PostgresSessions(StoreAddress(url), tmp_path).create("one")
+        for number in range(30):
+            recorded = await journal.append(UserSaid(text=str(number)))
+            assert recorded[0].seq == number + 1
+        texts = [item.event.text for item in await journal.read() if isinstance(item.event, UserSaid)]
+        assert texts == [str(number) for number in range(30)]
+        assert proxy.cuts
+        await journal.close()
+        server.close()
+
+    asyncio.run(written())
+
+
+def test_an_owner_without_a_database_fails_and_what_it_had_is_whole(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("mainspring.journal.postgres.connection._PAUSES_S", (0.0, 0.01))
+    store = new_store(tmp_path)
+
+    async def written() -> None:
+        journal = await store.create("one")
+        await journal.append(STARTED)
+        await asyncio.to_thread(postgres().stop)
+        with pytest.raises(JournalUnwritable, match="cannot be reached"):
+            await journal.append(UserSaid(text="lost"))
+        await asyncio.to_thread(postgres().start)
+        assert [item.seq for item in await journal.append(UserSaid(text="kept"))] == [2]
+        await journal.close()
+
+    asyncio.run(written())
+
+
+def test_the_password_of_a_store_is_shown_nowhere() -> None:
+    address = StoreAddress("postgresql://me:s3cret@db.example:5432/work")
+    assert address.shown == "postgresql://me@db.example:5432/work"
+
+
+def test_tables_are_made_once_also_by_two_at_a_time_and_newer_ones_are_refused() -> None:
+    address = StoreAddress(asyncio.run(postgres().new_database()))
+
+    async def made() -> None:
+        tables = PostgresTables(address)
+        with pytest.raises(JournalUnwritable, match="no tables"):
+            await tables.ready_version()
+        done = await asyncio.gather(tables.migrate(), PostgresTables(address).migrate())
+        assert sorted(done) == [(0, schema.VERSION), (schema.VERSION, schema.VERSION)]
+        assert await tables.ready_version() == schema.VERSION
+        execute(address, "UPDATE mainspring.store SET version = 99")
+        for use in (tables.migrate, tables.ready_version):
+            with pytest.raises(JournalForeign, match="version 99"):
+                await use()
+
+    asyncio.run(made())
+
+
+@pytest.mark.parametrize("version", range(1, schema.VERSION + 1))
+def test_a_store_of_every_version_is_brought_up_with_its_sessions(tmp_path, version: int) -> None:
+    address = StoreAddress(asyncio.run(postgres().new_database()))
+
+    async def upgraded() -> None:
+        connection = await asyncpg.connect(address.url)
+        for step in schema.STEPS[:version]:
+            await connection.execute(step)
+        await connection.execute("UPDATE mainspring.store SET version = $1", version)
+        await connection.close()
+        assert (await PostgresTables(address).migrate())[0] == version
+        await sessions.a_session_is_exported_and_brought_in_with_the_same_hashes(
+            PostgresSessions(address, tmp_path)
+        )
+
+    asyncio.run(upgraded())
+
+
+@pytest.fixture
+def pooled(tmp_path: Path) -> Iterator[PostgresSessions]:
+    """A store behind a pooler that gives each transaction whichever connection of the server is free."""
+    store, port = new_store(tmp_path), free_port()
+    database = store.address.url.rpartition("/")[2]
+    settings = tmp_path / "pgbouncer.ini"
+    users = tmp_path / "users.txt"
+    users.write_text('"postgres" ""\n')
+    settings.write_text(
+        f"[databases]\n{database} = host=127.0.0.1 port={postgres().port}\n[pgbouncer]\n"
+        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = trust\n"
+        f"auth_file = {users}\npool_mode = transaction\ndefault_pool_size = 3\n"
+    )
+    program = "/usr/sbin/pgbouncer"
+    if not Path(program).exists():
+        if os.environ.get("CI"):
+            pytest.fail("pgbouncer is missing: apt-get install pgbouncer")
+        pytest.skip("needs pgbouncer: apt-get install pgbouncer")
+    for path in (tmp_path, *tmp_path.parents):
+        if path.owner() == "root" and path.is_relative_to("/tmp/pytest-of-root"):
+            path.chmod(0o755)
+    as_other = ["-u", "postgres"] if os.getuid() == 0 else []
+    process = subprocess.Popen([program, "-q", *as_other, str(settings)], stderr=subprocess.DEVNULL)
+
+    async def reached() -> bool:
+        try:
+            (await asyncio.open_connection("127.0.0.1", port))[1].close()
+        except OSError:
+            return False
+        return True
+
+    asyncio.run(wait_until(reached))
+    url = store.address.url.replace(f":{postgres().port}/", f":{port}/")
+    yield PostgresSessions(msgspec.structs.replace(store.address, url=url), tmp_path)
+    process.terminate()
+    process.wait()
+
+
+def test_a_pooler_by_transaction_may_stand_between(pooled: PostgresSessions) -> None:
+    checks: tuple[Callable[[journals.JournalPlace], Coroutine[Any, Any, None]], ...] = (
+        journals.appends_at_once_are_each_whole_and_in_order,
+        journals.long_bodies_come_back_whole,
+        journals.readers_see_what_is_durable_while_it_is_written,
+    )
+    for number, check in enumerate(checks):
+        asyncio.run(check(sessions.JournalOf(pooled, f"s{number}")))
+    asyncio.run(sessions.the_day_is_held_by_one_at_a_time(pooled))
