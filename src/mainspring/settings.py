@@ -26,7 +26,7 @@ from mainspring.engines.settings import EngineSettings
 from mainspring.errors import ConfigError, MainspringError, UsageError
 from mainspring.events import Cap, Effort, Limits, Origin
 from mainspring.folds.caps import filled
-from mainspring.journal.settings import JournalSettings, StoreSettings, password_of
+from mainspring.journal.settings import STORE_VARIABLE, JournalSettings, StoreSettings, store_secrets
 from mainspring.mcp.settings import McpSettings
 from mainspring.models import Price
 from mainspring.models.gateway import Gateway
@@ -45,7 +45,6 @@ from mainspring.waits.patience import Patience
 _FORMAT = 1
 _MAX_BYTES = 1 << 20
 _CLOCK = Path("/etc/localtime")
-STORE_VARIABLE = "MAINSPRING_STORE"
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 
@@ -268,9 +267,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def secrets(self) -> dict[str, str]:
         """What is hidden wherever it turns up, by name: secret variables, and the stored keys."""
-        known, stored = secret_variables(self.environment), read_keys(self.folder).values
-        if password := password_of(self.store_url):
-            known[STORE_VARIABLE] = password
+        known = secret_variables(self.environment) | store_secrets(self.store_url)
+        stored = read_keys(self.folder).values
         return known | {f"{name}_stored" if name in known else name: key for name, key in stored.items()}
 
     @property

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+STORE_VARIABLE = "MAINSPRING_STORE"
+
 
 class JournalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is kept about journals besides themselves (`[journal]` in `config.toml`)."""
@@ -27,9 +29,10 @@ class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long a machine that is not heard of keeps the right to write a session; then another may go on."""
 
 
-def password_of(url: str) -> str:
-    """The password in an address; empty when it has none."""
+def store_secrets(url: str) -> dict[str, str]:
+    """The password in an address, by the variable that may hold it."""
     try:
-        return urlsplit(url).password or ""
+        password = urlsplit(url).password
     except ValueError:
-        return ""
+        return {}
+    return {STORE_VARIABLE: password} if password else {}
