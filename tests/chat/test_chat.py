@@ -31,8 +31,14 @@ def test_bare_mainspring_opens_a_chat_and_quit_leaves_it(tmux: Tmux) -> None:
     tmux.type(f"export MAINSPRING_MODEL='{model}'", "Enter")
     tmux.open()
     assert "test · " in tmux.screen()
+    tmux.type("hi", "Enter")
+    tmux.until("■ done")
     tmux.type("/quit", "Enter")
     assert tmux.left() == 0
+    session = tmux.machine.only_session()["id"]
+    assert f"· mainspring chat --resume {session} goes on" in tmux.scrollback()
+    tmux.open("chat", "--continue")
+    tmux.until(lambda seen: seen.count(f"session {session}") == 2 and seen.count("› hi") == 2)
 
 
 def test_leaving_without_a_word_leaves_no_session(tmux: Tmux) -> None:

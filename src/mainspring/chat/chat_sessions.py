@@ -44,7 +44,7 @@ class ChatSessions:
 
     async def run(self) -> None:
         """Until the person leaves. When a session cannot be opened, the one before it is opened again."""
-        chat = self._chat
+        chat, is_kept = self._chat, False
         while (options := chat.seat.options) is not None:
             chat.without_status = OPENING
             try:
@@ -57,10 +57,13 @@ class ChatSessions:
                     chat.seat.keep(self._before)
             finally:
                 chat.leave()
-            await self._drop_unused(self._before)
+            is_kept = not await self._drop_unused(self._before)
             await self._pass_between()
         if chat.is_handed_over and self._before is not None:
             await asyncio.to_thread(hand_over, chat.config, self._before.session)
+        elif self._before is not None and is_kept:
+            way = f"· mainspring chat --resume {self._before.session} goes on with this session."
+            chat.surface.write(chat.surface.palette.paint(f"\n{way}", "dim"))
 
     async def _run_one(self, options: ChatOptions) -> None:
         """Opens a session, or watches the process that runs it."""
@@ -84,11 +87,12 @@ class ChatSessions:
                 await WatchedChat(chat, watched).run(options.text)
                 self._shown = {watched.id: watched.seq}
 
-    async def _drop_unused(self, before: ChatOptions | None) -> None:
+    async def _drop_unused(self, before: ChatOptions | None) -> bool:
         """A session in which nothing was said is not kept when the chat leaves it."""
         after = self._chat.seat.options
-        if before is not None and (after is None or after.session != before.session):
-            await drop_unused(self._chat.config, before.session)
+        if before is None or (after is not None and after.session == before.session):
+            return False
+        return await drop_unused(self._chat.config, before.session)
 
     async def _wait_for_another(self, options: ChatOptions) -> None:
         """No session is open: what is entered tries again, `/model NAME` with another model."""

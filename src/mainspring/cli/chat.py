@@ -10,6 +10,7 @@ from typing import get_args
 import click
 from msgspec.structs import replace
 
+from mainspring.app.operations.sessions import newest_session
 from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.app.workspaces import AllowHome, check_workspace
 from mainspring.cli.allow_home import ALLOW_HOME
@@ -23,6 +24,7 @@ _CHAT = "mainspring.chat.start"
 @click.command("chat")
 @click.argument("text", default="")
 @click.option("--resume", "session", default="", help="Go on with this session.")
+@click.option("-c", "--continue", "is_last", is_flag=True, help="Go on with the last session of this folder.")
 @click.option("--model", "models", multiple=True, help="Model or tier. Given again: a fallback.")
 @NO_GATEWAY
 @click.option("--effort", type=click.Choice(get_args(Effort)), help="Reasoning effort of the model.")
@@ -45,6 +47,7 @@ def chat_command(
     max_cost_usd: float | None,
     folder: Path,
     *,
+    is_last: bool,
     allow_unpriced: bool,
     allow_home: AllowHome,
     is_plain: bool,
@@ -52,10 +55,13 @@ def chat_command(
     keeps_going: bool,
 ) -> None:
     """Talk with an agent in this folder; TEXT is said first. `mainspring` alone does the same."""
-    if not (models or session):
+    if is_last and session:
+        raise click.UsageError("--continue and --resume name a session each; give one of them.")
+    if not (models or session or is_last):
         offer_setup()
     chat = import_module(_CHAT)
     config = load_config()
+    session = asyncio.run(newest_session(config, folder)) if is_last else session
     is_allowed = not session and check_workspace(folder.resolve(), config, allow_home=allow_home)
     options = chat.ChatOptions(
         folder=folder,
