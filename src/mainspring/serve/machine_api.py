@@ -84,7 +84,7 @@ ROUTES: tuple[Route, ...] = (
     get_route("/models", "Models to choose from.", _models, list[str]),
     get_route("/engines", "Who can take turns here.", _engines, list[EngineStatus], FolderAsked),
     get_route("/agents", "Agents that others can ask.", _agents, tuple[Agent, ...], FolderAsked),
-    get_route("/impact", "What changes of a repository reach.", _impact, Impact, ImpactAsked),
+    get_route("/impact", "What changes of a repository reach.", _impact, Impact, ImpactAsked, "steer"),
     get_route("/approvals", "What is allowed from now on.", _grants, tuple[Grant, ...]),
     get_route("/schedules", "Goals that begin by themselves.", _schedules, list[ScheduleRow]),
     get_route("/daemon", "What works in the background.", _daemon, DaemonStatus),
