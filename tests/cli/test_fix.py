@@ -228,6 +228,22 @@ def test_a_worktree_leaves_the_files_alone_until_the_fix_lands(shop: Machine) ->
     assert git(shop, "for-each-ref", "refs/heads/mainspring/") == ""
 
 
+def test_a_fix_of_sensitive_files_lands_only_when_a_person_agrees(shop: Machine) -> None:
+    cache = {"XDG_CACHE_HOME": str(shop.home.parent / "cache")}
+    (shop.workspace / "auth").mkdir()
+    (shop.workspace / "auth" / "login.py").write_text("OPEN = False\n")
+    git(shop, "add", "-A")
+    git(shop, "commit", "-qm", "Add a door")
+    replies = [{"calls": [shell("echo 'OPEN = True' > auth/login.py")]}, {"text": "Done."}]
+    options = ("--model", shop.serve(*replies), "--worktree", "--land", "--no-suite", *FREE)
+    code, found = fix(shop, "grep -q True auth/login.py", *options, **cache)
+    assert (code, found["outcome"], found["is_landed"]) == (3, "fixed", False)
+    assert "A person must agree" in found["not_landed"]
+    code, found = fix(shop, "--resume", found["session"], "--land", "--yes", **cache)
+    assert (code, found["is_landed"]) == (0, True)
+    assert (shop.workspace / "auth" / "login.py").read_text() == "OPEN = True\n"
+
+
 def test_a_question_that_nobody_answers_is_not_the_end(shop: Machine) -> None:
     model = shop.serve(*writes(RIGHT))
     code, found = fix(shop, UNITTEST, "--model", model, "--mode", "ask", *FREE[2:])

@@ -79,6 +79,7 @@ _options = with_options(
     click.option(
         "--land", "is_landing", is_flag=True, help="With --worktree: merge the branch once it is fixed."
     ),
+    click.option("--yes", "is_agreed", is_flag=True, help="With --land: agree to it, whatever its risk."),
     click.option("--model", "models", multiple=True, help="Model or tier. Given again: a fallback."),
     *FAMILY_OPTIONS,
     click.option("--resume", "session", default="", help="Go on with this fix, or land it."),
@@ -150,6 +151,7 @@ async def _run(
     max_cost_usd: float | None = None,
     max_tokens: int | None = None,
     is_landing: bool = False,
+    is_agreed: bool = False,
     **plan: Any,
 ) -> FixReport:
     say_limits()
@@ -168,10 +170,17 @@ async def _run(
     )
     if command:
         limits = Limits(max_cost_usd=max_cost_usd, max_tokens=max_tokens)
-        wanted = FixPlan(command=command, timeout_s=timeout, limits=limits, is_landing=is_landing, **plan)
+        wanted = FixPlan(
+            command=command,
+            timeout_s=timeout,
+            limits=limits,
+            is_landing=is_landing,
+            is_agreed=is_agreed,
+            **plan,
+        )
         work = start_fix(load_config(), folder, wanted, how)
     else:
-        work = resume_fix(load_config(), session, how, is_landing=is_landing)
+        work = resume_fix(load_config(), session, how, is_landing=is_landing, is_agreed=is_agreed)
     try:
         return await work
     except asyncio.CancelledError:
@@ -259,6 +268,8 @@ def _attempt_lines(attempt: AttemptReport) -> list[str]:
 def _next_lines(report: FixReport) -> list[str]:
     if report.outcome is None:
         return [f"Go on: mainspring fix --resume {report.session}"]
+    if report.not_landed:
+        return [f"Not landed: {report.not_landed}   (branch {report.branch})"]
     if report.is_landed:
         return ["The branch has landed."]
     if report.commit:

@@ -41,7 +41,8 @@ MAX_REPEAT = 100
 
 
 class FixPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to fix, as `FixStarted` says it. `limits` hold for all attempts together."""
+    """What to fix, as `FixStarted` says it. `limits` hold for all attempts together; `is_agreed` says that a
+    person agrees to what lands, whatever its risk."""
 
     command: str
     attempts: int = ATTEMPTS
@@ -53,6 +54,7 @@ class FixPlan(msgspec.Struct, frozen=True, kw_only=True):
     skips_suite: bool = False
     in_worktree: bool = False
     is_landing: bool = False
+    is_agreed: bool = False
     limits: Limits = Limits()
 
 
@@ -118,10 +120,12 @@ async def start_fix(config: Config, folder: Path, plan: FixPlan, how: FixHow) ->
     async with opened as session:
         await _work(session, config, how)
         name = session.id
-    return await _finish(config, name, is_landing=plan.is_landing)
+    return await _finish(config, name, is_landing=plan.is_landing, is_agreed=plan.is_agreed)
 
 
-async def resume_fix(config: Config, session: str, how: FixHow, *, is_landing: bool = False) -> FixReport:
+async def resume_fix(
+    config: Config, session: str, how: FixHow, *, is_landing: bool = False, is_agreed: bool = False
+) -> FixReport:
     """Goes on with a fix that is not over; one that is, is shown, and landed when asked. What it may use, and
     whether a model of unknown price is accepted, was settled when it began."""
     fix = await _load(config, session)
@@ -142,7 +146,7 @@ async def resume_fix(config: Config, session: str, how: FixHow, *, is_landing: b
         )
         async with opened as running:
             await _work(running, at, how)
-    return await _finish(config, fix.session, is_landing=is_landing)
+    return await _finish(config, fix.session, is_landing=is_landing, is_agreed=is_agreed)
 
 
 async def show_fix(config: Config, session: str) -> FixReport:
@@ -200,14 +204,21 @@ async def _work(session: Session, config: Config, how: FixHow) -> None:
             how.on_event(item)
 
 
-async def _finish(config: Config, session: str, *, is_landing: bool) -> FixReport:
-    """What a worktree needs after the end, and the report."""
-    fix = await _load(config, session)
+async def _finish(config: Config, session: str, *, is_landing: bool, is_agreed: bool) -> FixReport:
+    """What a worktree needs after the end, and the report, which says why a branch did not land."""
+    fix, refused = await _load(config, session), None
     if fix.started.branch and fix.ended:
         await sweep(config, fix)
         if is_landing and fix.ended.outcome == "fixed" and not fix.is_landed:
-            await land_fix(config, fix)
-    return await show_fix(config, session)
+            try:
+                await land_fix(config, fix, is_agreed=is_agreed)
+            except UsageError as error:
+                refused = error
+    report = await show_fix(config, session)
+    if refused is None:
+        return report
+    why = f"{refused.message} {refused.remedy}".strip()
+    return msgspec.structs.replace(report, not_landed=why, exit_code=refused.exit_code)
 
 
 async def _load(config: Config, session: str) -> Fix:

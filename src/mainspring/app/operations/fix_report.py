@@ -59,6 +59,7 @@ class FixReport(msgspec.Struct, frozen=True, kw_only=True):
     branch: str = ""
     commit: str = ""
     is_landed: bool = False
+    not_landed: str = ""
     cost_usd: float = 0.0
 
 

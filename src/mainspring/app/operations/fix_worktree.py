@@ -8,8 +8,10 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.app.operations.branches import NotAgreed
 from mainspring.app.operations.farm_base import beginning_commit
 from mainspring.app.operations.fix_record import Fix
+from mainspring.app.operations.risk import risk_of_branch
 from mainspring.app.records import recording
 from mainspring.disk.ids import new_id
 from mainspring.errors import UsageError
@@ -54,8 +56,9 @@ async def sweep(config: Config, fix: Fix) -> None:
         await asyncio.to_thread(drop_branch, git, started.branch)
 
 
-async def land_fix(config: Config, fix: Fix) -> None:
-    """Brings the branch of a fix into the one that it began from."""
+async def land_fix(config: Config, fix: Fix, *, is_agreed: bool) -> None:
+    """Brings the branch of a fix into the one that it began from. Where its risk needs a person, it must be
+    `is_agreed`: else `NotAgreed`."""
     started, ended = fix.started, fix.ended
     if ended is None or not ended.commit or ended.commit == started.base:
         raise UsageError("There is nothing to land: the fix changed no file.")
@@ -63,6 +66,9 @@ async def land_fix(config: Config, fix: Fix) -> None:
         raise UsageError("HEAD was detached when the fix began.", remedy=f"Run: git merge {started.branch}")
     git = Git(Path(started.root), config.environment)
     async with recording(fix.session, config) as recorder:
+        told = await risk_of_branch(config, recorder.journal, git.folder, started.base, ended.commit)
+        if told.why_ask and not is_agreed:
+            raise NotAgreed(told)
         commit = await asyncio.to_thread(merge_branch, git, started.branch, started.base_branch)
         await recorder.record(
             BranchMoved(
@@ -71,6 +77,7 @@ async def land_fix(config: Config, fix: Fix) -> None:
                 base=started.base_branch,
                 commit=commit,
                 files=ended.files,
+                risk=told.risk.score,
             )
         )
         await asyncio.to_thread(drop_branch, git, started.branch)
