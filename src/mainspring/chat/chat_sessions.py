@@ -18,9 +18,9 @@ from mainspring.app.operations.workspace_files import workspace_files
 from mainspring.chat.commands import COMMANDS
 from mainspring.chat.input_worker import run_entered
 from mainspring.chat.loop import OPENING, RENDERER, ChatLoop
+from mainspring.chat.message_queues import ChatWaiting
 from mainspring.chat.seat import ChatOptions
 from mainspring.chat.user_commands import user_command_help
-from mainspring.chat.waiting import ChatWaiting
 from mainspring.chat.watched_chat import WatchedChat
 from mainspring.errors import JournalOwned, MainspringError
 from mainspring.events import Limits

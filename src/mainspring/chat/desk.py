@@ -9,12 +9,12 @@ import msgspec
 
 from mainspring.app.operations.watched import WatchedSession
 from mainspring.chat.line import Chips
+from mainspring.chat.message_queues import ChatWaiting
 from mainspring.chat.palette import Theme
 from mainspring.chat.questions import OpenQuestions
 from mainspring.chat.seat import ChatOptions, Seat
 from mainspring.chat.surface import Surface
 from mainspring.chat.view import View
-from mainspring.chat.waiting import ChatWaiting
 from mainspring.errors import MainspringError, UsageError
 from mainspring.session.session import Session
 from mainspring.settings import Config

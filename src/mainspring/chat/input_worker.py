@@ -8,7 +8,7 @@ from mainspring.app.operations.watched import WatchedSession
 from mainspring.chat.commands import run_line
 from mainspring.chat.desk import Desk
 from mainspring.chat.loop import ChatLoop
-from mainspring.chat.waiting import ChatWaiting
+from mainspring.chat.message_queues import ChatWaiting
 from mainspring.errors import MainspringError
 from mainspring.session.session import Session
 

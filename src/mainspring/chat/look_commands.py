@@ -14,9 +14,9 @@ from mainspring.chat.blocks import event_block
 from mainspring.chat.cli_output import cli_output
 from mainspring.chat.desk import Desk, SlashCommand
 from mainspring.chat.line import copy_with_program
+from mainspring.chat.message_queues import ChatWaiting
 from mainspring.chat.palette import Theme
 from mainspring.chat.view import Reasoning
-from mainspring.chat.waiting import ChatWaiting
 from mainspring.chat.width import wrapped
 from mainspring.cli.ask import question_text
 from mainspring.errors import UsageError

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from mainspring.app.operations.status import SessionStatus
     from mainspring.app.operations.watched import WatchedSession
-    from mainspring.chat.waiting import ChatWaiting
+    from mainspring.chat.message_queues import ChatWaiting
     from mainspring.session.session import Session
 
 _LOOK_S = 0.05

@@ -11,7 +11,7 @@ from typing import Any
 from mainspring.app.operations.watched import WatchedSession
 from mainspring.chat.input_worker import run_entered
 from mainspring.chat.loop import ChatLoop
-from mainspring.chat.waiting import ChatWaiting
+from mainspring.chat.message_queues import ChatWaiting
 from mainspring.errors import MainspringError
 from mainspring.events import ApprovalAsked, Recorded
 
