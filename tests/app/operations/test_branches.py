@@ -370,11 +370,8 @@ def test_the_drafting_model_is_shown_no_secrets(world, root, git):
     assert [each for each in asked if each.source == "commit message"]
     config = load_config({"MAINSPRING_HOME": str(world.home), "PATH": "/usr/bin:/bin"})
 
-    class At:
-        state = type("State", (), {"workspace": root})
-
     (root / "a.txt").write_text("three\n")
-    text = _material(config, At, [".env.local", "a.txt"], "Go")
+    text = _material(config, root, [".env.local", "a.txt"], "Go")
     assert "+three" in text
     assert "hidden-value" not in text
     assert ".env.local" not in text

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -50,7 +51,7 @@ async def draft_subject(config: Config, session: Session, paths: Iterable[str], 
     name = _permitted(config, runtime.models.current.name)
     if not name:
         return CommitDraft()
-    material = await asyncio.to_thread(_material, config, session, sorted(paths), said)
+    material = await asyncio.to_thread(_material, config, session.state.workspace, sorted(paths), said)
     try:
         model = build_model(name, config)
     except MainspringError as error:
@@ -89,9 +90,9 @@ def _place(name: str) -> str:
     )
 
 
-def _material(config: Config, session: Session, paths: Sequence[str], said: str) -> str:
-    git = Git(session.state.workspace, config.environment)
-    policy = Confinement(workspace=session.state.workspace)
+def _material(config: Config, workspace: Path, paths: Sequence[str], said: str) -> str:
+    git = Git(workspace, config.environment)
+    policy = Confinement(workspace=workspace)
     shown = [path for path in paths if not any(is_hidden_name(part, policy) for part in path.split("/"))]
     style = git.text("log", "-n", str(_STYLE), "--no-merges", "--format=%s", check=False)
     diff = (
