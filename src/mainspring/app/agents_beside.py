@@ -147,7 +147,11 @@ async def agents_beside(
     *,
     allow_home: bool,
 ) -> AsyncGenerator[None]:
-    """Children are at work while their parent is open; they end before it."""
+    """Children are at work while their parent is open; they end before it. So do those that review what its
+    turns changed, where the settings want that."""
+    if config.settings.review.before_done and runtime_of(session).budget.parent is None:
+        review = import_module("mainspring.app.review_before_done")
+        review.attach_review(session, config, store, allow_home=allow_home)
     if agents is None:
         yield
         return

@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from mainspring.checks.settings import ChecksSettings
+from mainspring.checks.unproven import UnprovenEdits
 from mainspring.checks.weakened import WeakenedTests
 from mainspring.context.history import read_all
 from mainspring.events import (
@@ -78,6 +79,7 @@ class Regressions:
         self._settings = settings
         self._looked_turn = 0
         self._weakened = WeakenedTests()
+        self._unproven = UnprovenEdits()
         self._baseline: tuple[int, Baseline] | None = None
 
     async def is_due(self, runtime: Runtime) -> bool:
@@ -125,6 +127,7 @@ class Regressions:
 
     async def after_step(self, runtime: Runtime) -> None:
         await self._weakened.look(runtime)
+        await self._unproven.look(runtime)
         if runtime.history.is_answered:
             await self._before_done(runtime)
 

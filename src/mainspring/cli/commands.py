@@ -50,6 +50,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "diff": Entry("timeline", "Show which files each step changed.", is_common=True),
         "artifacts": Entry("artifacts", "Keep and compare outputs; list what a goal made."),
         "checks": Entry("checks", "List what checks find in the files that a session changed."),
+        "evidence": Entry("evidence", "Show which changed lines were tested, checked or reviewed."),
         "reviews": Entry("reviews", "List reviews, and what became of their findings."),
         "impact": Entry("impact", "Show the API, callers and tests that a change reaches."),
         "index": Entry("index", "Find symbols, uses and texts of a repository; draw a map."),

@@ -73,6 +73,12 @@ REGRESSIONS_SOURCE = "mainspring:regressions"
 
 CHECKS_SOURCE = "mainspring:checks"
 """The source of the note that tells what checks find in changed files."""
+
+EVIDENCE_SOURCE = "mainspring:evidence"
+"""The source of the note that tells of edits which nothing has tested, checked, reviewed or run."""
+
+REVIEW_SOURCE = "mainspring:review"
+"""The source of the note that keeps a turn from ending, since a review found something."""
 """How hard a model should think; what a provider has no word for becomes the nearest it has."""
 
 

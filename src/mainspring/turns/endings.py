@@ -32,6 +32,12 @@ UNCLEAN = "`mainspring checks` lists them; resume with a hint, or set `after_cha
 """What to do about a turn that checks of its changes fail."""
 
 
+UNREVIEWED = (
+    "`mainspring reviews` lists what was found; resume with a hint, or change `before_done` of `[review]`."
+)
+"""What to do about a turn that a review of its changes fails."""
+
+
 class End(msgspec.Struct, frozen=True):
     """Why a turn is over, and what a person can do about it."""
 

@@ -162,6 +162,8 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
     """Who looks at what each step changed; None when nobody does."""
     guard: RegressionGuard | None = None
     """Who compares the project's tests with what they said before the turn; None when nobody does."""
+    review: Callable[[Runtime], Awaitable[str]] | None = None
+    """Who reviews what a turn changed before it is done, and gives why it may not be; None: nobody."""
 
 
 class Runtime:

@@ -22,7 +22,7 @@ from mainspring.events import (
 )
 from mainspring.folds.processes import news
 from mainspring.turns.calls import start, startable
-from mainspring.turns.endings import UNCLEAN, End
+from mainspring.turns.endings import UNCLEAN, UNREVIEWED, End
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.stuck import lost_attempt, sample_as_usual, take_rung
 from mainspring.turns.suite import check_changes
@@ -45,6 +45,8 @@ async def check_guards(runtime: Runtime) -> End | None:
     await check_changes(runtime)
     if runtime.upkeep.guard:
         await runtime.upkeep.guard.after_step(runtime)
+    if runtime.upkeep.review and (problem := await runtime.upkeep.review(runtime)):
+        return End("failed", problem, UNREVIEWED)
     if end := await lost_attempt(runtime):
         return end
     await sample_as_usual(runtime)

@@ -53,10 +53,10 @@ class NotAgreed(UsageError):
 
     exit_code = 3
 
-    def __init__(self, told: ChangeRisk) -> None:
+    def __init__(self, session: str, told: ChangeRisk) -> None:
         super().__init__(
             f"A person must agree before this lands: {told.why_ask}.",
-            remedy="Look at it (`mainspring diff`, `mainspring review`), then land it with --yes.",
+            remedy=f"Look at it (`mainspring diff {session}`), then: mainspring land {session} --yes",
         )
         self.told = told
 
@@ -125,7 +125,7 @@ async def land(config: Config, session: str, how: HowToLand, *, is_agreed: bool 
             base = git.text("merge-base", at.moved.base, tip, check=False) or at.moved.base
             told = await risk_of_branch(config, journal, root, base, tip)
             if told.why_ask and not is_agreed:
-                raise NotAgreed(told)
+                raise NotAgreed(journal.session, told)
             message = await _whole_message(journal, at.seq, await _drafted_subjects(journal, git, at.seq))
             moved = await asyncio.to_thread(branches.land, git, at.moved, how, message)
             moved = msgspec.structs.replace(moved, risk=told.risk.score)

@@ -14,11 +14,13 @@ from mainspring.app.models import delegated_model
 from mainspring.app.operations.agents import agent_of, agent_refusal
 from mainspring.app.operations.changes import change_at, reviewed_files
 from mainspring.app.operations.risk import Risk, risk_at
+from mainspring.catalog import Sessions
 from mainspring.checks.review_findings import ReviewAnswer, at_least
 from mainspring.checks.reviewer import take_review
 from mainspring.errors import MainspringError, UsageError
 from mainspring.events import Limits, ReviewFinding, ReviewStarted, Severity
 from mainspring.models import Model
+from mainspring.models.wrapper import SharedModel
 from mainspring.session.child import ChildSession
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
@@ -110,7 +112,9 @@ def open_reviewer(
     *,
     model: Model | str = "",
     session: str = "",
-    parent: Session | ChildSession | None = None,
+    parent: ChildSession | None = None,
+    allow_home: bool = False,
+    sessions: Sessions | None = None,
 ) -> AbstractAsyncContextManager[Session]:
     """The session of a reviewer, new or going on: it reads, and answers in the form of a review."""
     return build.open(
@@ -123,6 +127,9 @@ def open_reviewer(
         instructions="" if session else agent.text,
         tools=tuple(each for each in agent.tools if each in READERS),
         output=ReviewAnswer,
+        allow_unpriced=isinstance(model, SharedModel),
+        allow_home=allow_home,
         parent=parent,
         config=config,
+        sessions=sessions,
     )
