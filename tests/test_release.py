@@ -27,8 +27,10 @@ ROOT = Path(__file__).parent.parent
 MAX_PACKAGES = 15
 MAX_BYTES = 40_000_000
 NEED_AN_EXTRA = (
+    "mainspring.catalog.postgres",
     "mainspring.engines.acp.",
     "mainspring.formats.pdf_drawing",
+    "mainspring.journal.postgres.",
     "mainspring.mcp.broker",
     "mainspring.mcp.connection",
     "mainspring.mcp.http",

@@ -47,6 +47,7 @@ class World:
         self.folder = folder
         self.place = folder / "project"
         self.place.mkdir(parents=True, exist_ok=True)
+        self.session = ""
         config = settings(folder / "home")
         review = {"before_done": True, **review}
         self.config = msgspec.structs.replace(

@@ -53,10 +53,11 @@ class NotAgreed(UsageError):
 
     exit_code = 3
 
-    def __init__(self, session: str, told: ChangeRisk) -> None:
+    def __init__(self, session: str, told: ChangeRisk, agree: str = "") -> None:
+        agree = agree or f"mainspring land {session} --yes"
         super().__init__(
             f"A person must agree before this lands: {told.why_ask}.",
-            remedy=f"Look at it (`mainspring diff {session}`), then: mainspring land {session} --yes",
+            remedy=f"Look at it (`mainspring diff {session}`), then: {agree}",
         )
         self.told = told
 
