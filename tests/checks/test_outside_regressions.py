@@ -11,6 +11,7 @@ import pytest
 import mainspring
 from mainspring.engines.settings import EngineSettings
 from mainspring.events import (
+    REGRESSIONS_SOURCE,
     Event,
     NoteAdded,
     RollbackOffered,
@@ -52,7 +53,8 @@ def test_what_an_outside_agent_breaks_is_told_twice_and_then_going_back_is_offer
     (offered,) = [event for event in events if isinstance(event, RollbackOffered)]
     assert offered.tests == (ADD, SUM)
     assert "calc.py" in offered.files
-    told = [event.text for event in events if isinstance(event, NoteAdded)]
+    notes = [event for event in events if isinstance(event, NoteAdded)]
+    told = [event.text for event in notes if event.source == REGRESSIONS_SOURCE]
     assert [ADD in text for text in told] == [True, True]
     assert [event.ending for event in events if isinstance(event, TurnEnded)] == ["done"] * 3
     heard = (tmp_path / "workspace" / "heard").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ def test_checks_lists_what_stands_and_exits_with_1_when_it_is_an_error(machine: 
     found = machine.run("checks")
     assert found.returncode == 1
     assert "a.py:1: error" in found.stdout
-    assert "b.py: clean (complexity, imports, secrets, security, syntax)" in found.stdout
+    assert "b.py: clean (complexity, duplication, imports, secrets, security, syntax)" in found.stdout
     assert "not checked: c.swift" in found.stdout
     as_json = json.loads(machine.run("checks", "--json").stdout)
     assert {file["path"]: len(file.get("findings", ())) for file in as_json["files"]} == {

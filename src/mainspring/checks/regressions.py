@@ -127,9 +127,10 @@ class Regressions:
 
     async def after_step(self, runtime: Runtime) -> None:
         await self._weakened.look(runtime)
-        await self._unproven.look(runtime)
         if runtime.history.is_answered:
             await self._before_done(runtime)
+        else:  # what is said after an answer asks for another one
+            await self._unproven.look(runtime)
 
     async def _before_done(self, runtime: Runtime) -> None:
         since = await self._changed_since_baseline(runtime)
