@@ -8,6 +8,7 @@ whether it counts, by the call of an answer and by the id of everything else.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import time
@@ -97,10 +98,11 @@ class LeftCommand(msgspec.Struct, frozen=True):
 
 
 class Inbox:
-    """`folder` is the session's own."""
+    """`folder` is the session's own. Who acts on commands of several tasks has `at_work` meanwhile."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / _FOLDER
+        self.at_work = asyncio.Lock()
 
     def leave(self, command: Command, origin: Origin = Origin()) -> Path:  # noqa: B008 - frozen
         """Leaves a command, durably, behind all that wait, and gives its file."""

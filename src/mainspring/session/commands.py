@@ -10,7 +10,7 @@ import asyncio
 from typing import Protocol
 
 from mainspring.context.history import read_all
-from mainspring.disk.inbox import LeftCommand, NoteCommand, SaveCommand, SayCommand, StopCommand
+from mainspring.disk.inbox import Inbox, LeftCommand, NoteCommand, SaveCommand, SayCommand, StopCommand
 from mainspring.errors import MainspringError, PromptRefused
 from mainspring.events import ArtifactSaved, Event, NoteAdded, Origin, TurnEnded, UserSaid
 from mainspring.folds.state import State
@@ -59,9 +59,14 @@ def is_done(state: State) -> bool:
 
 
 async def carry_out(session: Commanded, runtime: Runtime) -> None:
-    """Does what waits in the inbox."""
+    """Does what waits in the inbox. One does it at a time: what another has taken is not on record yet."""
     if (inbox := runtime.approvals.inbox) is None:
         return
+    async with inbox.at_work:
+        await _carry_out(session, runtime, inbox)
+
+
+async def _carry_out(session: Commanded, runtime: Runtime, inbox: Inbox) -> None:
     is_held = False
     for left in inbox.waiting(*_TAKEN):
         if _is_early(left, runtime):

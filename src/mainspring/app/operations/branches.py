@@ -124,7 +124,7 @@ async def land(config: Config, session: str, how: HowToLand, *, is_agreed: bool 
             moved = await asyncio.to_thread(branches.discard, git, at.moved)
         else:
             base = git.text("merge-base", at.moved.base, tip, check=False) or at.moved.base
-            told = await risk_of_branch(config, journal, root, base, tip)
+            told = await risk_of_branch(config, recorder, root, base, tip)
             if told.why_ask and not is_agreed:
                 raise NotAgreed(journal.session, told)
             message = await _whole_message(journal, at.seq, await _drafted_subjects(journal, git, at.seq))

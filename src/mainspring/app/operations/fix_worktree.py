@@ -66,7 +66,7 @@ async def land_fix(config: Config, fix: Fix, *, is_agreed: bool) -> None:
         raise UsageError("HEAD was detached when the fix began.", remedy=f"Run: git merge {started.branch}")
     git = Git(Path(started.root), config.environment)
     async with recording(fix.session, config) as recorder:
-        told = await risk_of_branch(config, recorder.journal, git.folder, started.base, ended.commit)
+        told = await risk_of_branch(config, recorder, git.folder, started.base, ended.commit)
         if told.why_ask and not is_agreed:
             raise NotAgreed(fix.session, told, f"mainspring fix --resume {fix.session} --land --yes")
         commit = await asyncio.to_thread(merge_branch, git, started.branch, started.base_branch)

@@ -19,7 +19,9 @@ from mainspring.checks.risk import Risk, facts_of_change, risk_lines, risk_of, w
 from mainspring.context.mentions import is_source
 from mainspring.errors import UsageError
 from mainspring.events import ModeChosen
-from mainspring.journal import JournalReader, last_event
+from mainspring.journal import last_event
+from mainspring.secrets.recorder import Recorder
+from mainspring.secrets.redaction import redacted
 from mainspring.secrets.vault import Vault
 from mainspring.settings import Config
 from mainspring.workspace.affected import is_test
@@ -99,9 +101,11 @@ def _judged(config: Config, subject: str, risk: Risk, mode: Mode = "auto") -> Ch
 
 
 async def risk_of_branch(
-    config: Config, reader: JournalReader, workspace: Path, base: str, branch: str
+    config: Config, recorder: Recorder, workspace: Path, base: str, branch: str
 ) -> ChangeRisk:
-    """The risk of a branch that is about to land on the commit `base`, in the mode that its session has."""
+    """The risk of a branch that is about to land on the commit `base`, in the mode that its session has, told
+    without its secrets."""
+    reader = recorder.journal
     chosen = await last_event(reader, ModeChosen)
 
     def looked() -> Risk:
@@ -110,7 +114,8 @@ async def risk_of_branch(
         return risk_of_files(config, parse_diff(diff.decode("utf-8", "replace")), impact)
 
     risk = await asyncio.to_thread(looked)
-    return _judged(config, f"what session {reader.session} changed", risk, _mode(chosen))
+    told = _judged(config, f"what session {reader.session} changed", risk, _mode(chosen))
+    return redacted(told, recorder.vault)
 
 
 def _mode(chosen: ModeChosen | None) -> Mode:
