@@ -171,4 +171,5 @@ def test_every_kind_that_a_command_causes_can_carry_an_origin() -> None:
             "Undone",
         ),
         *("BranchMoved", "GoalSet", "GoalPaused", "GoalEnded", "TurnEnded"),
+        *("FindingSettled", "DocsStarted", "PageJudged"),
     }

@@ -140,6 +140,9 @@ class Updater:
                     self._same.append((todo.size, todo.mtime_ns, todo.ctime_ns, todo.path))
                     return
                 changes = {"hash": digest, **await self._contents(todo.path, kind, content.data, parser)}
+        elif before and not before.hash:  # nothing of it was read, and nothing would be now
+            self._same.append((todo.size, todo.mtime_ns, todo.ctime_ns, todo.path))
+            return
         elif kind:
             changes["problem"] = f"it has more than {most >> 20} MiB"
         self._read += 1
