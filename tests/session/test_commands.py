@@ -106,6 +106,20 @@ def test_what_is_said_starts_a_turn_and_what_is_noted_does_not(tmp_path: Path) -
     assert [said.origin for said in (*stage.events(UserSaid), *stage.events(NoteAdded))] == [BEA, BEA]
 
 
+def test_what_two_tasks_of_a_process_find_at_once_is_said_once(tmp_path: Path) -> None:
+    stage, inbox = Stage(tmp_path, says("Done."), says("Twice.")), Inbox(tmp_path)
+
+    async def told() -> None:
+        async with stage.opened(inbox=inbox) as session:
+            inbox.leave(SayCommand("go", is_queued=True), BEA)
+            runtime = runtime_of(session)
+            await asyncio.gather(*(carry_out(session, runtime) for _ in range(3)))
+            await wait_for(session, TurnEnded)
+
+    asyncio.run(told())
+    assert [said.text for said in stage.events(UserSaid)] == ["go"]
+
+
 def test_an_answer_counts_when_it_was_left_before_a_new_message(tmp_path: Path) -> None:
     stage = Stage(tmp_path, calls(call("publish", {"what": "x"})), says("Done."), says("More."))
     inbox = Inbox(tmp_path)
