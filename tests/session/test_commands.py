@@ -113,7 +113,13 @@ def test_what_two_tasks_of_a_process_find_at_once_is_said_once(tmp_path: Path) -
         async with stage.opened(inbox=inbox) as session:
             inbox.leave(SayCommand("go", is_queued=True), BEA)
             runtime = runtime_of(session)
-            await asyncio.gather(*(carry_out(session, runtime) for _ in range(3)))
+            async with session._rewriting:  # what is said waits for this
+                finding = [asyncio.ensure_future(carry_out(session, runtime)) for _ in range(3)]
+                while not any(left.is_taken for left in inbox.waiting()):
+                    await asyncio.sleep(0)
+                for _ in range(50):  # all have looked meanwhile whether it is on record
+                    await runtime.journal.last_seq()
+            await asyncio.gather(*finding)
             await wait_for(session, TurnEnded)
 
     asyncio.run(told())
