@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -123,8 +124,9 @@ def test_many_places_of_broken_files_are_read_without_a_crash() -> None:
 def test_files_that_crash_a_parser_or_keep_it_busy_are_told_and_the_next_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "crashing.py"
-    program.write_text(CRASHING.format(program=str(Path(grammars.__file__))))
+    program, checks = tmp_path / "crashing.py", tmp_path / "checks"
+    shutil.copytree(Path(grammars.__file__).parent, checks)  # a sandbox may see no other folder of ours
+    program.write_text(CRASHING.format(program=str(checks / "grammars.py")))
     monkeypatch.setattr("mainspring.checks.syntax._PROGRAM", program)
     monkeypatch.setattr("mainspring.checks.syntax._PATIENCE_S", 3.0)
 
