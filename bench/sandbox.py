@@ -6,6 +6,7 @@ and a look over a large workspace.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import resource
 import subprocess
@@ -18,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import mainspring
-from bench.measure import command_s, median, ms, row, timing
+from bench.measure import command_s, median, ms, python, row, timing
 from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
 from mainspring.sandbox import Command, Sandbox
@@ -42,7 +43,27 @@ def main() -> None:
     asyncio.run(measure())
     taken = asyncio.run(turns())
     timing("a turn with `bash -c true` in it", taken, target="target 15 ms")
+    first_of_session()
     look_over()
+
+
+def first_of_session() -> None:
+    """From the reply that asks for a command to the next request, in new processes, and the same for those
+    that come later in their session."""
+    for thinks_s in (1.0, 0.0):
+        outputs = [
+            subprocess.run(
+                python("-m", "bench.first_command", str(thinks_s)), check=True, capture_output=True
+            ).stdout
+            for _ in range(FIRST_TIMES)
+        ]
+        runs = [json.loads(output) for output in outputs]
+        timing(
+            f"first command of a session, model thinks {thinks_s:g} s",
+            [run[0] for run in runs],
+            floor=[taken for run in runs for taken in run[1:]],
+            target="target 20 ms" if thinks_s else "",
+        )
 
 
 async def turns() -> list[float]:

@@ -55,8 +55,28 @@ def main() -> None:
         timing(f"mainspring at turn {turn}", around, floor=bare, target=target)
     row("memory after 1 turn", f"{memory[0]:.0f} MB", "", "target 60 MB")
     row(f"memory after {TURNS} turns", f"{memory[1]:.0f} MB", "", "target 90 MB")
+    written()
     growth()
     crowd()
+
+
+def written() -> None:
+    """What a turn leaves in the journal: its events as text, and with hashes, times and indexes on disk."""
+    turns = 200
+    with tempfile.TemporaryDirectory() as folder, served(script(turns)) as server:
+        asyncio.run(told(server, folder, turns))
+        (path,) = Path(folder).rglob("journal.sqlite")
+        database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        size = sum(len(body) for (body,) in database.execute("SELECT body FROM events"))
+        database.close()
+        on_disk = f"{path.stat().st_size / turns / 1000:.2f} KB on the disk"
+    row("journal: events of a turn", f"{size / turns / 1000:.2f} KB", on_disk, "target 0.8 KB")
+
+
+async def told(server: Served, folder: str, turns: int) -> None:
+    async with opened(folder, server, turns) as session:
+        async for _ in session.run("go"):
+            pass
 
 
 def script(turns: int, **fields: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what pip cannot: venv support for the given Python, bubblewrap for the sandbox, faketime for clocks that
 # jump in tests; and with the word `tests` also tmux (the chat), chromium (the page), zsh and fish (completion),
-# clangd and clang-tidy (checks), Postgres and pgbouncer (shared stores). As root on Debian it installs them; otherwise it
+# clangd and clang-tidy (checks), Postgres and pgbouncer (shared stores), sshd (jobs). As root on Debian it installs them; otherwise it
 # says what is missing. Only the first is required.
 python=$1
 
@@ -36,6 +36,11 @@ if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
         mkdir -p /etc/postgresql-common && echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
     fi
     debian postgresql || echo "note: Postgres is missing, so its tests are skipped or fail (apt-get install postgresql)" >&2
+fi
+if ! command -v sshd >/dev/null 2>&1 && [ ! -e /usr/sbin/sshd ]; then
+    # In runlevel 1 Debian's package starts no server of its own.
+    (export RUNLEVEL=1 && debian openssh-server openssh-client) ||
+        echo "note: sshd is missing, so its tests are skipped or fail (apt-get install openssh-server)" >&2
 fi
 if ! command -v pgbouncer >/dev/null 2>&1 && [ ! -e /usr/sbin/pgbouncer ] && ! debian pgbouncer; then
     echo "note: pgbouncer is missing, so its test is skipped or fails (apt-get install pgbouncer)" >&2

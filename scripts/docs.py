@@ -41,6 +41,9 @@ VARIABLES = {
     "COLORFGBG": "Which colours the terminal has, as some set it (`0;15`): a chat chooses its theme by it.",
     "PAGER": "What a chat shows long texts with; by default `less -R`.",
     "TERM": "The kind of terminal that a chat runs on.",
+    "DISPLAY": "With it, or `WAYLAND_DISPLAY`, `mainspring login` on Linux opens a browser.",
+    "WAYLAND_DISPLAY": "As `DISPLAY`.",
+    "SSH_CONNECTION": "With it, `mainspring login` on macOS and Windows opens no browser.",
     "TZ": "The time zone of schedules, instead of the machine's.",
     "XDG_DATA_HOME": "On Linux: holds the data folder, `mainspring` in it.",
     "XDG_CONFIG_HOME": "On Linux: holds the settings folder, and systemd's units.",
@@ -57,7 +60,7 @@ environment, an option (`--all` also what has its default; `--json`). `config ge
 KEY` work on one value, and leave comments and order of the file alone; `config edit` opens `$VISUAL` or `$EDITOR`; `config
 validate` says what is wrong, with line numbers. What is not valid is never written. With `--project` they work on your settings
 for the project of this folder, which lie in the settings folder (`project-settings/`) and come before `config.toml`;
-`[daemon]`, `[journal]` and `[retention]` are for all projects together.
+`[daemon]`, `[journal]`, `[retention]` and `[telemetry]` are for all projects together.
 """  # noqa: E501
 TABLE = "| key | type | default | |\n|---|---|---|---|\n"
 

@@ -20,9 +20,3 @@ def needs(*paths: Path) -> pytest.MarkDecorator:
     return pytest.mark.skipif(
         not is_there and not os.environ.get("CI"), reason=f"make node-tools ({missing or 'node'} is missing)"
     )
-
-
-in_reach = pytest.mark.skipif(
-    MODULES.is_relative_to("/tmp"), reason="a sandbox has a /tmp of its own, in which these tools are not"
-)
-"""For tools that run in a sandbox."""

@@ -17,9 +17,11 @@ import msgspec
 import pytest
 
 from mainspring.agents.task_files import read_tasks
+from mainspring.app.team_rules import check_calls
 from mainspring.approvals.rules import parse
 from mainspring.cli.commands import mainspring
 from mainspring.goals.profiles import load_profile
+from mainspring.people.team import parse_team
 from mainspring.settings import load_config
 
 ROOT = Path(__file__).parent.parent
@@ -161,7 +163,9 @@ def test_the_pages_show_commands_to_check() -> None:
 def test_settings_on_a_page_are_taken(page: Path, tmp_path: Path) -> None:
     for number, text in enumerate(examples(page, "toml")):
         found = tomllib.loads(text)
-        if "rule" in found:
+        if "serial" in found:
+            check_calls(parse_team(text, page.name))
+        elif "rule" in found:
             assert parse(text).rules
         elif "task" in found:
             (tmp_path / "tasks.toml").write_text(text)

@@ -28,6 +28,7 @@ MAX_PACKAGES = 15
 MAX_BYTES = 40_000_000
 NEED_AN_EXTRA = (
     "mainspring.catalog.postgres",
+    "mainspring.daemon.temporal",
     "mainspring.engines.acp.",
     "mainspring.formats.pdf_drawing",
     "mainspring.journal.postgres.",

@@ -5,6 +5,7 @@ MainspringError
 │   ├── UnknownSession
 │   ├── InvalidValue           an argument has a value that nothing could be recorded with
 │   └── ConfigError
+├── AccessRefused              whoever gave the command may not do this
 ├── FileTooNew                 a newer version wrote this file
 ├── JournalError
 │   ├── JournalDamaged         bytes are missing or changed
@@ -12,6 +13,7 @@ MainspringError
 │   ├── JournalOwned           another process is writing it
 │   └── JournalUnwritable      disk full, read-only, I/O error
 ├── SandboxError               our machine failed, not the command
+├── JobHostError               a machine that runs jobs or commands for us did not do what was asked
 ├── PathRefused                the policy, or the file's kind, forbids touching it
 ├── WorkspaceConflict          someone else changed what would be overwritten
 ├── OutputInvalid              the answer is not what the program asked for
@@ -73,6 +75,16 @@ class ConfigError(UsageError):
     pass
 
 
+class AccessRefused(MainspringError):
+    """`rule` is what decided so."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, remedy: str = "", rule: str = "") -> None:
+        super().__init__(message, remedy=remedy)
+        self.rule = rule
+
+
 class FileTooNew(MainspringError):
     pass
 
@@ -101,6 +113,14 @@ class JournalUnwritable(JournalError):
 
 class SandboxError(MainspringError):
     pass
+
+
+class JobHostError(MainspringError):
+    """`is_refused` says that it answered, and does not want what was asked."""
+
+    def __init__(self, message: str, *, remedy: str = "", is_refused: bool = False) -> None:
+        super().__init__(message, remedy=remedy)
+        self.is_refused = is_refused
 
 
 class PathRefused(MainspringError):

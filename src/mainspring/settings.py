@@ -20,13 +20,20 @@ from mainspring.checks.review_settings import ReviewSettings
 from mainspring.checks.settings import ChecksSettings
 from mainspring.context.guards import IDLE_STEPS
 from mainspring.context.work import WorkSettings
-from mainspring.disk.formats import convert_toml, toml_content
+from mainspring.disk.formats import convert_toml, invalid_setting, toml_content
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.engines.settings import EngineSettings
-from mainspring.errors import ConfigError, MainspringError, UsageError
-from mainspring.events import Cap, Effort, Limits, Origin
-from mainspring.folds.caps import filled
-from mainspring.journal.settings import STORE_VARIABLE, JournalSettings, StoreSettings, store_secrets
+from mainspring.errors import ConfigError, MainspringError, UsageError, require_type
+from mainspring.events import Effort, Limits, Origin
+from mainspring.folds.caps import Caps, filled
+from mainspring.jobs.settings import JobHostSettings, MachineSettings
+from mainspring.journal.settings import (
+    STORE_VARIABLE,
+    JournalSettings,
+    StoreSettings,
+    TemporalSettings,
+    store_secrets,
+)
 from mainspring.mcp.settings import McpSettings
 from mainspring.models import Price
 from mainspring.models.gateway import Gateway
@@ -36,10 +43,14 @@ from mainspring.models.retry import RetryPolicy
 from mainspring.models.search_settings import SearchSettings
 from mainspring.models.tiers import Breaker
 from mainspring.notify.settings import NotifySettings
+from mainspring.people.persons import Person
+from mainspring.people.settings import AuditSettings, Days, LoginSettings, PolicySettings
 from mainspring.plugins.settings import PluginSettings
+from mainspring.sandbox.settings import SandboxSettings
 from mainspring.secrets.key_store import read_keys
 from mainspring.secrets.vault import secret_variables
 from mainspring.system import account_home
+from mainspring.telemetry.settings import TelemetrySettings
 from mainspring.waits.patience import Patience
 
 _FORMAT = 1
@@ -48,21 +59,7 @@ _CLOCK = Path("/etc/localtime")
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 
-
 _Seconds = Annotated[float, msgspec.Meta(gt=0, le=10 * 365 * 24 * 3600)]
-
-
-class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits for every run, by scope; options of a run replace them."""
-
-    turn: Cap = Cap()
-    """Limits of one turn."""
-    session: Cap = Cap()
-    """Limits of one session, over all its turns."""
-    goal: Cap = Cap()
-    """Limits of one goal, over all its iterations."""
-    day: Cap = Cap()
-    """Limits of all sessions together in one day of local time: usd, tokens or steps."""
 
 
 class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,32 +78,13 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Approval mode for this command; empty: the default mode."""
 
 
-class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What each command may use that has no such limit of its own (`[sandbox]` in `config.toml`)."""
-
-    memory_mb: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """Megabytes of memory, files in `/tmp` and `/dev/shm` included; without it three quarters of the
-    machine, at least 2048, where cgroups can limit it. 0 is no limit."""
-    disk_mb: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Megabytes by which the free space of the workspace's disk may shrink while a command runs; 0 is
-    no limit."""
-    new_files: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Files by which that disk may fill while a command runs; 0 is no limit."""
-    hide: tuple[str, ...] = ()
-    """Files and folders that commands and tools cannot read, besides those that hold secrets by their name or
-    place: names as in a shell (`*.sqlite`), or paths (`~/mail`, `config/prod.yml` in the workspace)."""
-    show: tuple[str, ...] = ()
-    """What they may read although it would be hidden, in the same form; mainspring's own settings and data
-    stay hidden."""
-
-
 class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of `mainspring daemon` (`[daemon]` in `config.toml`): how many goals it runs at once,
     how old an interruption may be, whether plain sessions are resumed too, and how it treats what crashes."""
 
     max_running: Annotated[int, msgspec.Meta(ge=1)] = 2
     """Maximum goals that run at the same time; waiting ones do not count."""
-    resume_within_days: Annotated[float, msgspec.Meta(gt=0)] = 7.0
+    resume_within_days: Days = 7.0
     """Goals that were interrupted longer ago are not resumed."""
     sessions: bool = False
     """Resume crashed sessions without a goal as well, and chats whose terminal was closed."""
@@ -121,9 +99,9 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session that runs (`retention.log` in the data folder says what). Without these nothing is; `mainspring
     sessions delete` and `mainspring clean` do it by hand."""
 
-    sessions_days: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    sessions_days: Days | None = None
     """Sessions that did not change for so many days are deleted, except what runs, waits or was forked."""
-    clean_days: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    clean_days: Days | None = None
     """As `mainspring clean` every day: records of `exec`, logs and caches that are so many days old."""
     contents_mb: Annotated[int, msgspec.Meta(ge=1)] = 1024
     """Megabytes of file contents that are kept for each workspace, so that `undo` can put them back."""
@@ -182,6 +160,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is kept about journals besides themselves."""
     store: StoreSettings = StoreSettings()
     """A database that machines share, in which sessions are kept."""
+    temporal: TemporalSettings = TemporalSettings()
+    """A Temporal server that gives the work of that database out."""
+    audit: AuditSettings = AuditSettings()
+    """The log of commands."""
+    policy: PolicySettings = PolicySettings()
+    """A team's policy in a file."""
+    login: LoginSettings = LoginSettings()
+    """Who vouches for people."""
     daemon: DaemonSettings = DaemonSettings()
     """Settings of the daemon."""
     retention: Retention = Retention()
@@ -196,10 +182,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """MCP servers, whose tools agents can use."""
     notify: NotifySettings = NotifySettings()
     """Who is told what happens while nobody looks."""
+    telemetry: TelemetrySettings = TelemetrySettings()
+    """Traces and metrics for a collector."""
     plugins: PluginSettings = PluginSettings()
     """Which plugins are used."""
     search: SearchSettings = SearchSettings()
     """Where agents search the web."""
+    jobs: dict[str, JobHostSettings] = {}
+    """Machines, clusters and hubs that run jobs for agents, by name: `[jobs.NAME]`."""
+    machines: dict[str, MachineSettings] = {}
+    """Machines that the commands of a session can run on, by name: `[machines.NAME]`."""
 
 
 GATEWAY_VARIABLE = "MAINSPRING_GATEWAY"
@@ -220,6 +212,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin = Origin(face="python")
     notify: tuple[str, ...] = ()
     is_attended: bool = False
+    machine: str = ""
+    """Where the commands of a session run, by its name in `[machines]`; empty: as its journal says."""
+    system: Path = Path("/etc/mainspring")
+    """What whoever runs this machine writes: a policy for all its users."""
+    person: Person | None = None
+    """Who gives the commands, where that is not the account that this process runs as."""
     problem: MainspringError | None = None
     """Why `config.toml` is not used, where the defaults do for the moment."""
 
@@ -310,12 +308,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 def load_config(environment: Mapping[str, str] | None = None, *, is_config_optional: bool = False) -> Config:
     """The settings, read from the environment and `config.toml`; MAINSPRING_HOME moves all data elsewhere.
     One that is not valid raises; with `is_config_optional` it is left out, and `problem` says why."""
+    require_type(environment or {}, Mapping, "environment")
     values = dict(os.environ if environment is None else environment)
     values["HOME"] = values.get("HOME") or account_home()
     chosen = values.get("MAINSPRING_HOME")
     if chosen:
-        home = Path(chosen).expanduser().absolute()
-        folder = home
+        home = folder = Path(chosen).expanduser().absolute()
     else:
         home = platformdirs.user_data_path("mainspring", appauthor=False)
         folder = platformdirs.user_config_path("mainspring", appauthor=False)
@@ -338,7 +336,8 @@ def is_log_wanted() -> bool:
 def settings_text(file: Path) -> str:
     """What stands in a settings file; empty when there is none."""
     try:
-        return read_untrusted_text(file, max_bytes=_MAX_BYTES)
+        # Some editors put a mark in front of a text, which moves what stands in the first line.
+        return read_untrusted_text(file, max_bytes=_MAX_BYTES).removeprefix("\ufeff")
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -359,10 +358,10 @@ def parse_settings(content: dict[str, Any], file: Path, text: str) -> Settings:
     for scope in Caps.__struct_fields__:
         for unit, limit in msgspec.structs.asdict(getattr(settings.caps, scope)).items():
             if limit is not None and not 0 <= limit < math.inf:
-                raise ConfigError(
-                    f"{file} is not valid: `caps.{scope}.{unit}` must be a number at least 0, not {limit}.",
-                    remedy="Edit this file.",
-                )
+                said = f"must be a number at least 0, not {limit}"
+                raise invalid_setting(file, text, f"caps.{scope}.{unit}", said)
+    for key, said in settings.gateway.problems():
+        raise invalid_setting(file, text, f"gateway.{key}", said)
     return settings
 
 

@@ -24,6 +24,8 @@ else:
 _READING = "sessions, show, tail, diff, cost, context, goal report, export, verify, models and doctor"
 _USE_WSL2 = "Use WSL 2, which is Linux: wsl --install"
 
+_LOCAL_DISKS = frozenset(["bcachefs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"])
+
 
 class System(msgspec.Struct, frozen=True, kw_only=True):
     """`limits` says what does not work here and what does, and is empty where everything does. `has_custody`
@@ -188,3 +190,16 @@ def stop_signals() -> tuple[signal.Signals, ...]:
         *(number for number in found if signal.getsignal(number) is not signal.SIG_IGN),
         signal.SIGTERM,
     )
+
+
+def is_local_disk(path: str) -> bool:
+    """Whether only this machine writes there, as its table of mounts says of the device; False: unknown."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+        device = Path(path).stat().st_dev
+    except OSError:
+        return False
+    mounts = [line.partition(" - ") for line in lines]
+    number = f"{os.major(device)}:{os.minor(device)}"
+    kinds = [right.split()[0] for left, _, right in mounts if left.split()[2] == number]
+    return bool(kinds) and kinds[-1] in _LOCAL_DISKS

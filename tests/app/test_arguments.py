@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import mainspring
-from mainspring.errors import InvalidValue, MainspringError
-from mainspring.events import Limits
+from mainspring.errors import InvalidValue, MainspringError, UsageError
+from mainspring.events import Limits, UserSaid
+from mainspring.index import index_file
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
 
 WRONG_TO_OPEN: dict[str, list[Any]] = {
-    "workspace": [5, None, b"x", "", "a\0b", ["."]],
+    "workspace": [5, None, b"x", "", "a\0b", ["."], "x\ud800y", "a" * 300],
     "session": [5, None, ["x"], "a\0b"],
-    "engine": [5, None, ["codex"]],
+    "engine": [5, None, ["codex"], print],
     "model": [5, None, ["x"], ScriptedModel],
     "fallback": ["x", 5, None, [5], [None]],
     "effort": ["huge", 5, True, ["low"]],
@@ -30,11 +33,11 @@ WRONG_TO_OPEN: dict[str, list[Any]] = {
     "output": [5, "text"],
     "sandbox": ["moon", 5, None, []],
     "policy": [5, "strict", print],
-    "approver": [5, "yes"],
+    "approver": [5, "yes", print],
     "allow_unpriced": ["yes", 5, None],
     "allow_home": ["yes", 5, None],
     "parent": [5, "x"],
-    "beginning": [5, "x"],
+    "beginning": [5, "x", print],
     "config": [5, "x", {}],
     "sessions": [5, "x", []],
     "origin": [5, "me", {}],
@@ -42,7 +45,7 @@ WRONG_TO_OPEN: dict[str, list[Any]] = {
 WRONG_COMMANDS: list[Any] = ["echo hi", 5, None, [], [5], ["a\0b"], b"ls"]
 WRONG_TO_STEP: dict[str, list[Any]] = {
     "argv": WRONG_COMMANDS,
-    "cwd": [5, None, "", "a\0b"],
+    "cwd": [5, None, "", "a\0b", "x\ud800y", "a" * 300],
     "timeout_s": ["5", -1, float("nan"), float("inf"), True],
     "cpu_s": ["5", -1, 1.5, True],
     "memory_mb": ["5", -1, 1.5, True],
@@ -144,6 +147,12 @@ def test_a_prompt_must_be_a_text(value: Any, home: Path) -> None:
         ("ask", "text", {"text": 0}),
         ("ask", "text", {"text": 5}),
         ("ask", "output", {"text": "x", "output": 5}),
+        ("say", "event", {"text": "x", "after": ["nope"]}),
+        ("hear", "event", {"said": "nope"}),
+        ("answer", "given", {"given": "nope"}),
+        ("note", "source", {"text": "x", "source": b"x"}),
+        ("attach", "name", {"data": b"x", "media_type": "image/png", "name": 9}),
+        ("attach", "not valid", {"data": b"x", "media_type": "x\ud800"}),
     ],
 )
 def test_a_session_names_a_wrong_argument_and_records_nothing(
@@ -160,6 +169,99 @@ def test_a_session_names_a_wrong_argument_and_records_nothing(
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("value", [None, "1", 1.5, b"x", -(10**30)])
+def test_only_the_number_of_an_event_can_be_subscribed_after(value: Any) -> None:
+    async def main() -> None:
+        async with mainspring.open(model=scripted()) as session:
+            if isinstance(value, int):
+                first = await anext(session.subscribe(value))
+                assert first.seq == 1
+                return
+            with pytest.raises(InvalidValue, match="after"):
+                session.subscribe(value)
+
+    asyncio.run(main())
+
+
+def test_what_is_shown_without_a_text_is_said() -> None:
+    async def main() -> None:
+        async with mainspring.open(model=scripted()) as session:
+            shown = await session.attach(b"%PDF-1.4", "application/pdf", "a.pdf")
+            events = [each.event async for each in session.watch("", [shown])]
+            assert any(isinstance(each, UserSaid) and each.media == (shown,) for each in events)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: mainspring.run("x", model=scripted(), check=cast("Any", 5)), "check"),
+        (lambda: mainspring.run_exploop(cast("Any", None)), "config"),
+        (lambda: mainspring.run_drvloop(cast("Any", {})), "config"),
+        (lambda: mainspring.load_config(cast("Any", "x")), "environment"),
+        (lambda: asyncio.run(entered(mainspring.start_goal("x", cast("Any", None)))), "options"),
+        (
+            lambda: asyncio.run(entered(mainspring.start_goal(cast("Any", 5), mainspring.GoalOptions()))),
+            "given",
+        ),
+        (lambda: asyncio.run(entered(mainspring.resume_goal("x", cast("Any", {})))), "options"),
+        (
+            lambda: asyncio.run(entered(mainspring.resume_goal(cast("Any", 5), mainspring.GoalOptions()))),
+            "session",
+        ),
+    ],
+)
+def test_goals_checks_and_settings_name_a_wrong_argument(
+    call: Callable[[], object], name: str, home: Path
+) -> None:
+    with pytest.raises(InvalidValue, match=name):
+        call()
+    assert written(home) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[("folder", each) for each in (5, "x", None, Path("a\0b"))],
+        *[(name, 5) for name in ("profile", "engine", "memory", "model", "mode", "sandbox", "by")],
+        *[("rules", each) for each in (5, {"nope": 1}, {"max_wait_s": "x"}, {1: 2})],
+        *[("checks", 5), ("checks", mainspring.GoalChecks(commands=cast("Any", 5))), ("evaluation", {})],
+        *[("fallback", 5), ("fallback", (5,)), ("notify", "x"), ("effort", "huge")],
+        *[("allow_unpriced", "no"), ("allow_home", 5)],
+    ],
+)
+def test_an_option_of_a_goal_is_named_when_it_is_wrong(field: str, value: Any, home: Path) -> None:
+    options = mainspring.GoalOptions(**{field: value})
+    with pytest.raises(InvalidValue, match=f"{field}|commands|max_wait_s"):
+        asyncio.run(entered(mainspring.start_goal("x", options)))
+    with pytest.raises(InvalidValue):
+        asyncio.run(entered(mainspring.resume_goal("x", options)))
+    assert written(home) == []
+
+
+@pytest.mark.parametrize("field", ["config", "sessions", "approver"])
+def test_what_a_goal_works_with_is_named_when_it_is_wrong(field: str, home: Path) -> None:
+    with pytest.raises(InvalidValue, match=field):
+        asyncio.run(entered(mainspring.start_goal("x", mainspring.GoalOptions(), **{field: cast("Any", 5)})))
+    assert written(home) == []
+
+
+@pytest.mark.parametrize("effect", [5, None, "reed"])
+def test_a_tool_with_an_effect_that_is_none_is_refused_where_it_is_made(effect: Any) -> None:
+    with pytest.raises(MainspringError, match="effect"):
+
+        @mainspring.tool(effect=effect)
+        async def _looked() -> str:
+            """Looks."""
+            return ""
+
+
+async def entered(opening: AbstractAsyncContextManager[Any]) -> None:
+    async with opening:
+        pass
+
+
 def test_what_is_looked_for_is_found_when_nothing_is_wrong(home: Path) -> None:
     assert mainspring.run("hello", model=scripted()).text == "hi"
     assert written(home)
@@ -172,3 +274,16 @@ def test_every_argument_has_wrong_values_in_the_tables() -> None:
         (mainspring.is_allowed, WRONG_TO_ALLOWED),
     ):
         assert set(inspect.signature(function).parameters) == set(table)
+
+
+def test_a_workspace_whose_name_no_journal_can_hold_is_refused_by_name(tmp_path: Path) -> None:
+    folder = tmp_path / "w\udcff"
+    folder.mkdir()
+
+    async def opened() -> None:
+        async with mainspring.open(folder, model=ScriptedModel(Script())):
+            pass
+
+    with pytest.raises(UsageError, match="not UTF-8"):
+        asyncio.run(opened())
+    assert index_file(tmp_path, folder).suffix == ".sqlite"

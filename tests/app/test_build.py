@@ -17,9 +17,10 @@ from mainspring.context.history import estimated_tokens
 from mainspring.context.prompt import prompt_parts, system_prompt
 from mainspring.errors import UsageError
 from mainspring.events import Cap, Event, Limits, SessionResumed, SessionStarted, TurnStarted
+from mainspring.folds.caps import Caps
 from mainspring.models.scripted import Script, ScriptedModel
 from mainspring.secrets.vault import Vault
-from mainspring.settings import Caps, load_config, with_caps
+from mainspring.settings import load_config, with_caps
 from mainspring.tools.toolbox import Toolbox
 
 SYSTEM = system_prompt(prompt_parts(workspace=Path("/repo"), mode="auto"))

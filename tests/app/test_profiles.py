@@ -223,6 +223,7 @@ def test_results_for_a_small_model_are_short_and_the_rest_is_kept(tmp_path: Path
         ("ollama@http://127.0.0.1:9/v1#qwen3:30b-a3b", "", "standard", "native", "default"),
         ("ollama@http://127.0.0.1:9/v1#mixtral:8x7b", "", "standard", "native", "default"),
         ("groq/llama-3.1-8b-instant", "", "small", "native", "billions, name"),
+        ("groq/gemma2-9b-it", "", "standard", "native", "default"),
         ("anthropic/claude-opus-4-5", "", "standard", "native", "default"),
         ("groq/big", '[models."groq/big"]\nwindow = 8192', "small", "native", "window, config"),
         (

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from mainspring.approvals.grants import GrantFile
-from mainspring.disk.inbox import AnswerCommand, Inbox, LeftCommand, is_pending, refusal_of, withdraw
+from mainspring.disk.inbox import AnswerCommand, Inbox, LeftCommand
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.events import ApprovalAsked, ApprovalGiven, CallStarted
 from tests.stage import Stage, call, calls, says, take, wait_for
 
@@ -36,14 +37,14 @@ async def nobody(question: ApprovalAsked) -> None:
 
 
 def test_an_answer_left_by_another_process_reaches_the_one_that_waits(tmp_path: Path) -> None:
-    stage, inbox = Stage(tmp_path, ASKS, says("Done.")), Inbox(tmp_path)
+    stage, inbox = Stage(tmp_path, ASKS, says("Done.")), Inbox(LocalFiles(tmp_path))
 
     async def answered() -> tuple[bool, str]:
         async with stage.opened(inbox=inbox) as session, asyncio.TaskGroup() as group:
             turn = group.create_task(take(session, "go"))
-            path = inbox.leave(AnswerCommand(answer(await wait_for(session, ApprovalAsked))))
+            left = inbox.leave(AnswerCommand(answer(await wait_for(session, ApprovalAsked))))
             assert (await turn).ending == "done"
-            return is_pending(path), refusal_of(path)
+            return inbox.is_pending(left), inbox.refusal_of(left)
 
     assert asyncio.run(answered()) == (False, "")
     assert stage.effects == ["x"]
@@ -60,10 +61,10 @@ def test_an_answer_left_by_another_process_reaches_the_one_that_waits(tmp_path: 
 def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(
     tmp_path: Path, fields: dict[str, Any], why: str
 ) -> None:
-    stage, inbox = Stage(tmp_path, ASKS, says("Done.")), Inbox(tmp_path)
+    stage, inbox = Stage(tmp_path, ASKS, says("Done.")), Inbox(LocalFiles(tmp_path))
 
     async def answered() -> str:
-        grants = GrantFile(tmp_path)
+        grants = GrantFile(LocalFiles(tmp_path))
         async with stage.opened(inbox=inbox, grants=grants) as session, asyncio.TaskGroup() as group:
             turn = group.create_task(take(session, "go"))
             question = await wait_for(session, ApprovalAsked)
@@ -72,15 +73,15 @@ def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(
                 inbox.leave(AnswerCommand(answer(question))),
             )
             await turn
-            assert not is_pending(right)
-            return refusal_of(wrong)
+            assert not inbox.is_pending(right)
+            return inbox.refusal_of(wrong)
 
     assert asyncio.run(answered()) == why
     assert stage.effects == ["x"]
 
 
 def test_of_two_answers_the_first_counts_and_the_second_is_told_so(tmp_path: Path) -> None:
-    stage, inbox = Stage(tmp_path, ASKS, says("Done.")), Inbox(tmp_path)
+    stage, inbox = Stage(tmp_path, ASKS, says("Done.")), Inbox(LocalFiles(tmp_path))
 
     async def answered() -> list[str]:
         async with stage.opened(inbox=inbox) as session, asyncio.TaskGroup() as group:
@@ -89,7 +90,7 @@ def test_of_two_answers_the_first_counts_and_the_second_is_told_so(tmp_path: Pat
             both = (answer(question), answer(question, decision="reject"))
             left = [inbox.leave(AnswerCommand(given)) for given in both]
             await turn
-            return [refusal_of(path) for path in left]
+            return [inbox.refusal_of(each) for each in left]
 
     assert asyncio.run(answered()) == ["", "it was answered already"]
     assert stage.effects == ["x"]
@@ -106,23 +107,23 @@ def test_an_answer_whose_owner_died_before_it_was_recorded_counts_when_the_sessi
     tmp_path: Path, is_taken: bool
 ) -> None:
     stage, question = blocked(tmp_path)
-    inbox = Inbox(tmp_path)
-    path = inbox.leave(AnswerCommand(answer(question)))
+    inbox = Inbox(LocalFiles(tmp_path))
+    left = inbox.leave(AnswerCommand(answer(question)))
     if is_taken:
         taken(inbox)
     assert stage.take(approver=nobody, inbox=inbox).ending == "done"
     assert stage.effects == ["x"]
-    assert not is_pending(path)
+    assert not inbox.is_pending(left)
 
 
 def test_an_answer_whose_owner_died_after_it_was_recorded_does_not_count_again(tmp_path: Path) -> None:
     stage, question = blocked(tmp_path)
-    inbox = Inbox(tmp_path)
+    inbox = Inbox(LocalFiles(tmp_path))
     stage.take(approver=nobody, inbox=inbox) if inbox.leave(AnswerCommand(answer(question))) else None
-    path = inbox.leave(AnswerCommand(answer(question)))
+    left = inbox.leave(AnswerCommand(answer(question)))
     taken(inbox)
     asyncio.run(opened_and_closed(stage, inbox))
-    assert refusal_of(path)
+    assert inbox.refusal_of(left)
     assert len(stage.events(ApprovalGiven)) == len(stage.events(CallStarted)) == 1
 
 
@@ -133,20 +134,21 @@ async def opened_and_closed(stage: Stage, inbox: Inbox) -> None:
 
 def test_an_answer_that_nobody_takes_can_be_withdrawn_and_one_that_is_taken_cannot(tmp_path: Path) -> None:
     given = AnswerCommand(ApprovalGiven(call="c1", arguments_sha256="", decision="allow"))
-    inbox = Inbox(tmp_path)
+    inbox = Inbox(LocalFiles(tmp_path))
     first, second = inbox.leave(given), inbox.leave(given)
-    assert withdraw(first)
+    assert inbox.withdraw(first)
     (left,) = taken(inbox)
-    assert not withdraw(second)
-    assert is_pending(second)
+    assert not inbox.withdraw(second)
+    assert inbox.is_pending(second)
     inbox.done(left)
-    assert not is_pending(second)
+    assert not inbox.is_pending(second)
 
 
 def test_what_is_no_answer_is_refused_and_what_is_private_stays_so(tmp_path: Path) -> None:
-    inbox = Inbox(tmp_path)
-    path = inbox.leave(AnswerCommand(ApprovalGiven(call="c1", arguments_sha256="", decision="allow")))
-    assert path.stat().st_mode & 0o077 == 0
-    path.write_bytes(msgspec.json.encode({"decision": "perhaps"}))
+    inbox = Inbox(LocalFiles(tmp_path))
+    left = inbox.leave(AnswerCommand(ApprovalGiven(call="c1", arguments_sha256="", decision="allow")))
+    file = tmp_path / "inbox" / f"{left}.json"
+    assert file.stat().st_mode & 0o077 == 0
+    file.write_bytes(msgspec.json.encode({"decision": "perhaps"}))
     assert not taken(inbox)
-    assert "cannot be read" in refusal_of(path)
+    assert "cannot be read" in inbox.refusal_of(left)

@@ -17,6 +17,7 @@ from mainspring.approvals.grants import Grant, GrantFile, arguments_sha256, gran
 from mainspring.approvals.policy import LayeredPolicy
 from mainspring.approvals.rules import parse
 from mainspring.approvals.simulate import PastCall, counts, simulate
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.errors import ConfigError
 from mainspring.events import (
     ApprovalAsked,
@@ -95,15 +96,15 @@ def test_a_grant_for_once_covers_exactly_one_call() -> None:
     ],
 )
 def test_scope_and_expiry_bound_a_grant(tmp_path: Path, fields: dict[str, object], is_live: bool) -> None:
-    file = GrantFile(tmp_path)
+    file = GrantFile(LocalFiles(tmp_path))
     file.add(grant(**fields))
     assert bool(file.live(session="s", workspace="/w", now_us=100)) == is_live
 
 
 def test_grants_are_kept_listed_and_revoked(tmp_path: Path) -> None:
-    file = GrantFile(tmp_path / "new")
+    file = GrantFile(LocalFiles(tmp_path / "new"))
     kept = file.add(grant(id="", command="ls"))
-    assert GrantFile(tmp_path / "new").all() == (kept,)
+    assert GrantFile(LocalFiles(tmp_path / "new")).all() == (kept,)
     assert stat.S_IMODE((tmp_path / "new" / "grants.json").stat().st_mode) == 0o600
     assert file.revoke(kept.id)
     assert not file.revoke(kept.id)
@@ -113,8 +114,8 @@ def test_grants_are_kept_listed_and_revoked(tmp_path: Path) -> None:
 
 def test_two_writers_lose_nothing(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: GrantFile(tmp_path).add(grant(id=str(n))), range(40)))
-    assert len(GrantFile(tmp_path).all()) == 40
+        list(pool.map(lambda n: GrantFile(LocalFiles(tmp_path)).add(grant(id=str(n))), range(40)))
+    assert len(GrantFile(LocalFiles(tmp_path)).all()) == 40
 
 
 @pytest.mark.parametrize(
@@ -122,13 +123,13 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
 )
 def test_a_grant_without_its_bound_is_not_kept(tmp_path: Path, fields: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        GrantFile(tmp_path).add(grant(**fields))
+        GrantFile(LocalFiles(tmp_path)).add(grant(**fields))
 
 
 def test_a_damaged_file_of_grants_is_an_error_and_not_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "grants.json").write_text("[{")
     with pytest.raises(ConfigError):
-        GrantFile(tmp_path).all()
+        GrantFile(LocalFiles(tmp_path)).all()
 
 
 def test_the_hash_is_of_the_canonical_arguments() -> None:

@@ -13,6 +13,7 @@ from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.approvals.permit import Permitted, Wanted, permit
 from mainspring.approvals.policy import LayeredPolicy
 from mainspring.approvals.scripts import read_scripts
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.events import SCOPES, ApprovalAsked, ApprovalGiven, Scope
 from mainspring.secrets.vault import Vault
 
@@ -28,7 +29,7 @@ class Person:
         self.workspace.mkdir()
         self.vault = Vault()
         self.asked: list[ApprovalAsked] = []
-        self._file = GrantFile(folder)
+        self._file = GrantFile(LocalFiles(folder))
         self._scope: Scope = scope
         self.policy = LayeredPolicy(
             ModePolicy("ask"), home="/home/me", grants=lambda _: self._file.all(), scripts=read_scripts

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,14 @@ def chat_process(session: str) -> int:
             if any(session in path and path.endswith("owner.lock") for path in opened):
                 return int(entry)
     raise AssertionError("nobody runs the session")
+
+
+def _terminals() -> Iterator[str]:
+    """The shells that terminals were opened for, as processes still name them."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, _, shell, *_ = stat.read_text().rpartition(")")[2].split()
+            yield "" if state == "Z" else shell
 
 
 class Tmux:
@@ -128,7 +137,15 @@ class Tmux:
         self._tmux("pipe-pane", "-O", f"cat > {shlex.quote(str(file))}")
 
     def close(self) -> None:
+        """Ends the terminal, and waits for what ran in it, which may still write its last."""
+        asked = ["display-message", "-p", "#{pane_pid}"]
+        shell = subprocess.run(
+            ["tmux", "-S", self._socket, *asked], capture_output=True, text=True, check=False
+        ).stdout.strip()
+        if not shell:  # it is closed already; zombies of others are no shells
+            return
         subprocess.run(["tmux", "-S", self._socket, "kill-server"], check=False, capture_output=True)
+        eventually(lambda: shell not in _terminals(), lambda: "what ran in the terminal did not end")
 
     def _tmux(self, *arguments: str) -> str:
         ran = subprocess.run(

@@ -25,6 +25,7 @@ _ANSWER = (
 _MASKS = (
     (r"openai-compatible@\S+#", "local/"),
     (r"(?<=session )\w{6,}", "ab12cd34"),
+    (r"(?m)^((?:\x1b\[[\d;]*m| )*[✓✗].*) · [\d.]+\s+m?s\b", r"\1"),  # a time is shown only when it was long
     (r"\b\d+(\.\d+)? (s|ms)\b", "1 s"),
     (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠋"),
     (r"\b[\d,]+ tokens", "1,604 tokens"),

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from io import StringIO
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from mainspring.app.operations.status import SessionStatus
 from mainspring.chat.bar import bar_line
+from mainspring.chat.loop import ChatLoop
 from mainspring.chat.palette import Palette, theme_of
-from mainspring.events import WaitStarted
+from mainspring.chat.plain_screen import PlainScreen
+from mainspring.chat.seat import ChatOptions
+from mainspring.events import OnProcess, OnTime, WaitStarted
+from mainspring.settings import load_config
 
 NOW_US = 1_800_000_000_000_000
 STATUS = SessionStatus(
@@ -40,6 +48,27 @@ def test_a_wide_bar_has_everything_and_counts_a_wait_down() -> None:
     assert "waiting, at most 2:05" in line
 
 
+@pytest.mark.parametrize(
+    ("cap", "said"), [(1.0, "$1"), (2.5, "$2.50"), (0.0125, "$0.0125"), (1000.0, "$1000")]
+)
+def test_a_limit_is_said_as_people_name_it(cap: float, said: str) -> None:
+    assert shown(replace(STATUS, cap_usd=cap), 300).split(" of ")[1].split(" ·")[0] == said
+
+
+def test_a_wait_for_a_time_counts_down_to_that() -> None:
+    time, process = OnTime(at_us=NOW_US + 70_000_000), OnProcess(handle="p1")
+    deadline_us = NOW_US + 3_600_000_000
+    waits = {
+        "waiting 1:10": WaitStarted(wait="w", conditions=(time,), deadline_us=deadline_us),
+        "waiting, at most 1:10": WaitStarted(wait="w", conditions=(time, process), deadline_us=deadline_us),
+        "waiting, at most 1:00:00": WaitStarted(
+            wait="w", conditions=(time, process), needs="all", deadline_us=deadline_us
+        ),
+    }
+    for said, wait in waits.items():
+        assert said in shown(replace(STATUS, waits=(wait,)), 300)
+
+
 @pytest.mark.parametrize("columns", range(20, 301, 7))
 def test_it_never_needs_more_than_there_is(columns: int) -> None:
     line = shown(replace(STATUS, owner="process 12345 on machine"), columns, queued=3)
@@ -54,3 +83,18 @@ def test_the_theme_is_that_of_the_terminal() -> None:
         "light",
         "dark",
     ]
+
+
+def test_it_says_that_the_files_that_are_wanted_are_being_listed(tmp_path: Path) -> None:
+    async def bars() -> list[str]:
+        chat = ChatLoop(load_config({"HOME": str(tmp_path)}), ChatOptions(folder=tmp_path))
+        chat.surface = PlainScreen(chat, chat.questions, StringIO(), StringIO())
+        chat.status = lambda: STATUS
+        before = chat.bar(80)
+        chat.list_files()
+        await asyncio.sleep(0)
+        during = chat.bar(80)
+        chat.files = ("a.py",)
+        return [before, during, chat.bar(80)]
+
+    assert ["listing the files" in each for each in asyncio.run(bars())] == [False, True, False]

@@ -128,7 +128,7 @@ def test_an_approval_is_given_by_one_key(tmux: Tmux) -> None:
     assert "why it is asked:" in tmux.screen()
     tmux.type("y")
     seen = tmux.until("■ done")
-    assert "? allow by user" in seen
+    assert "? allowed by user" in seen
     assert (tmux.machine.workspace / "made").exists()
 
 
@@ -154,7 +154,7 @@ def test_an_edited_command_is_what_runs(tmux: Tmux) -> None:
     tmux.type("-by-me", "Enter")
     seen = tmux.until("■ done")
     assert (tmux.machine.workspace / "made-by-me").exists()
-    assert "? allow, edited by user" in seen
+    assert "? allowed, edited, by user" in seen
     assert "✓ shell touch made-by-me" in seen
 
 
@@ -184,7 +184,7 @@ def test_a_lasting_yes_takes_a_time_and_a_pattern(tmux: Tmux) -> None:
     tmux.until("in this project. Before it")
     tmux.type("8h touch *", "Enter")
     seen = tmux.until("■ done")
-    assert "? allow, project touch * until 20" in seen
+    assert "? allowed in this project touch * until 20" in seen
     grant = json.loads(tmux.machine.run("approvals", "list", "--json").stdout)
     assert (grant["scope"], grant["command"]) == ("project", "touch *")
     assert grant["expires_us"]
@@ -202,6 +202,22 @@ def test_one_answer_covers_several_questions(tmux: Tmux) -> None:
     assert {"one", "two"} <= {path.name for path in tmux.machine.workspace.iterdir()}
 
 
+def test_a_question_keeps_its_number_while_others_are_answered(tmux: Tmux) -> None:
+    calls = [{"name": "shell", "arguments": {"command": f"echo made > {name}"}} for name in "abc"]
+    tmux.open("chat", "--mode", "ask", "--model", tmux.machine.serve({"calls": calls}, {"text": "Over."}))
+    tmux.type("go", "Enter")
+    tmux.until("1-9 choose")
+    tmux.keys("y")
+    tmux.until("▸ [2] shell: echo made > b")
+    tmux.keys("3")
+    tmux.until("▸ [3] shell: echo made > c")
+    tmux.keys("y")
+    tmux.until(lambda _: (tmux.machine.workspace / "c").exists())
+    assert not (tmux.machine.workspace / "b").exists()
+    tmux.keys("n", "Enter")
+    assert "? refused by user" in tmux.until("Over.")
+
+
 def test_a_question_answered_elsewhere_disappears_and_says_so(tmux: Tmux) -> None:
     tmux.open("chat", "--mode", "ask", "--model", tmux.machine.serve(asking("touch made"), {"text": "Fine."}))
     tmux.type("make it", "Enter")
@@ -209,8 +225,40 @@ def test_a_question_answered_elsewhere_disappears_and_says_so(tmux: Tmux) -> Non
     ran = tmux.machine.run("approve", tmux.machine.only_session()["id"])
     assert ran.returncode == 0, ran.stderr
     seen = tmux.until("■ done")
-    assert "? allow by user (from cli)" in seen
+    assert "? allowed by user (from cli)" in seen
     assert "m message" not in tmux.screen()
+
+
+def _choosing(tmux: Tmux) -> bool:
+    return "m message" in tmux.screen() and "answer ›" not in tmux.screen()
+
+
+def test_an_answer_that_was_begun_can_be_left_for_the_choices(tmux: Tmux) -> None:
+    tmux.open("chat", "--mode", "ask", "--model", tmux.machine.serve(asking("touch made"), {"text": "Fine."}))
+    tmux.type("make it", "Enter")
+    settled(tmux)
+    for leave in ("Escape", "C-u"):
+        tmux.type("e")
+        tmux.until("answer › e touch made")
+        tmux.keys(leave)
+        tmux.until(lambda _: _choosing(tmux))
+    tmux.type("y")
+    tmux.until("■ done")
+    assert (tmux.machine.workspace / "made").exists()
+
+
+def test_what_was_being_written_about_a_question_stays_when_that_is_answered_elsewhere(tmux: Tmux) -> None:
+    tmux.open("chat", "--mode", "ask", "--model", tmux.machine.serve(asking("touch made"), {"text": "Fine."}))
+    tmux.type("make it", "Enter")
+    settled(tmux)
+    tmux.type("n")
+    tmux.type("because of that")
+    tmux.until("answer › n because of that")
+    assert tmux.machine.run("approve", tmux.machine.only_session()["id"]).returncode == 0
+    tmux.until("■ done")
+    tmux.until(lambda _: "\n› because of that" in tmux.screen())
+    tmux.keys("C-u")
+    tmux.until(lambda _: "because" not in tmux.screen() and "answer ›" not in tmux.screen())
 
 
 def test_what_the_agent_asks_is_answered_with_a_line(tmux: Tmux) -> None:

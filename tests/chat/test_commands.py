@@ -38,6 +38,19 @@ def test_a_command_of_the_person_runs_in_the_sandbox_and_the_model_hears_of_it(t
     assert "exit code 3" in json.dumps(tmux.machine.seen[-1].json())
 
 
+def test_a_command_that_is_stopped_says_so_and_the_model_hears_what_it_printed(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "I saw it."}), *FREE)
+    tmux.type("!echo this came so far and no more; sleep 1000", "Enter")
+    tmux.until("· this came so far and")
+    tmux.keys("Escape")
+    tmux.until("✗ ! echo this came so far and no more; sleep 1000 · stopped")
+    tmux.type("!", "Enter")
+    tmux.until("! alone does nothing")
+    tmux.type("what did it say?", "Enter")
+    tmux.until("■ done")
+    assert b"stopped by the user; output:\\nthis came so far and no more" in tmux.machine.seen[-1].body
+
+
 def test_a_hash_remembers(tmux: Tmux) -> None:
     tmux.open("chat", "--model", tmux.machine.serve({"text": "Fine."}), *FREE)
     tmux.type("#tests run with pytest -q", "Enter")
@@ -63,7 +76,7 @@ def test_commands_that_look_print_what_the_command_line_prints(tmux: Tmux) -> No
         ("/config get mode", "mode"),
         ("/config edit", "needs a terminal for itself"),
         ("/mcp", "No MCP servers"),
-        ("/theme", "The theme is dark."),
+        ("/theme none", "The theme is dark."),
     ):
         tmux.type(command, "Enter")
         tmux.until(shown)
@@ -100,6 +113,21 @@ def test_a_goal_begun_in_a_chat_works_in_the_daemon(tmux: Tmux) -> None:
         tmux.until("■ done")
     finally:
         tmux.machine.run("daemon", "stop")
+
+
+def test_a_goal_begun_in_a_chat_has_its_model_and_needs_no_quotes(tmux: Tmux) -> None:
+    model = tmux.machine.serve({"text": "Hello."})
+    tmux.open("chat", "--model", model, *FREE)
+    tmux.type("/goal start don't stop", "Enter")
+    try:
+        seen = tmux.until("enters it; /goal lists goals.")
+    finally:
+        tmux.machine.run("daemon", "stop")
+    goal = seen.partition("/resume ")[2].split()[0]
+    bodies = {event["kind"]: event["body"] for event in tmux.machine.events(goal)}
+    assert (bodies["ModelChosen"]["model"], bodies["GoalSet"]["text"]) == (model, "don't stop")
+    tmux.type("/memory add it isn't done", "Enter")
+    tmux.until(lambda _: "it isn't done" in tmux.machine.run("memory").stdout)
 
 
 def test_mode_and_clear_and_resume_change_the_session(tmux: Tmux) -> None:
@@ -189,6 +217,28 @@ def test_a_history_is_compacted_and_made_whole_again(tmux: Tmux) -> None:
     tmux.until(lambda seen: "compacted" in seen)
     tmux.type("/compact undo", "Enter")
     tmux.until(lambda seen: seen.count("compact") >= 2)
+
+
+def test_what_can_be_chosen_is_offered_and_begins_with_what_holds(tmux: Tmux) -> None:
+    other = tmux.machine.serve({"text": "I am the other one."})
+    tmux.machine.home.mkdir(mode=0o700)
+    (tmux.machine.home / "config.toml").write_text(f'fallback = ["{other}"]\n')
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Done."}), "--mode", "edits")
+    tmux.keys("BTab")
+    tmux.until("▸ edits  edits in the workspace are free")
+    tmux.keys("BTab", "Enter")
+    seen = tmux.until("· mode ask")
+    assert "› /mode\n\n· mode ask" in seen, "what was entered stands above what came of it"
+    for command, asked, word, said in (
+        ("/effort", "Effort, now auto (5)", "high", "· effort high"),
+        ("/reasoning", "Reasoning, now auto (3)", "off", "· reasoning: off"),
+        ("/theme", "Theme, now dark (3)", "light", "· theme: light"),
+        ("/model", "(2) · type", other.partition("#")[0][-5:], f"· model {other}"),
+    ):
+        tmux.type(command, "Enter")
+        tmux.until(asked)
+        tmux.type(word, "Enter")
+        tmux.until(said)
 
 
 def test_what_is_chosen_about_the_screen_is_confirmed(tmux: Tmux) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from mainspring.chat.completion import best_fits
 from mainspring.chat.line import Chips
-from tests.chat.conftest import FREE, Tmux, chat_process
+from tests.chat.conftest import FREE, Tmux, chat_process, eventually
 from tests.hooks.test_cli import trust
 from tests.hooks.test_cli import write as write_hooks
 
@@ -254,6 +254,22 @@ def test_a_path_that_was_typed_before_the_files_are_known_is_completed_once_they
     tmux.until("folder7/file49.py")
 
 
+def test_a_file_that_was_made_meanwhile_is_completed(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Seen."}), *FREE)
+    (tmux.machine.workspace / "made_later.py").touch()
+
+    def is_completed() -> bool:
+        tmux.keys("C-u")
+        tmux.type("@made_l")
+        try:
+            tmux.until(lambda _: "  made_later.py" in tmux.screen(), timeout_s=1)
+        except AssertionError:
+            return False
+        return True
+
+    eventually(is_completed)
+
+
 def test_a_long_paste_is_a_chip_and_the_model_gets_all_of_it(tmux: Tmux) -> None:
     tmux.open("chat", "--model", tmux.machine.serve({"text": "Long."}), *FREE)
     tmux.paste("\n".join(f"line {number}" for number in range(5000)))
@@ -333,6 +349,22 @@ def test_the_editor_gives_its_text_back(tmux: Tmux) -> None:
     tmux.keys("Enter")
     tmux.until("■ done")
     assert b"written in the editor" in tmux.machine.seen[-1].body
+
+
+def test_ctrl_c_in_the_editor_ends_the_editor_alone(tmux: Tmux) -> None:
+    editor = tmux.machine.home.parent / "editor"
+    editor.write_text("#!/bin/sh\necho the editor is open\nexec cat\n")
+    editor.chmod(0o755)
+    tmux.type(f"export EDITOR='{editor}'", "Enter")
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Read."}), *FREE)
+    tmux.type("draft")
+    tmux.keys("C-x", "C-e")
+    tmux.until("the editor is open")
+    tmux.keys("C-c")
+    tmux.until(lambda _: "› draft" in tmux.screen())
+    tmux.keys("Enter")
+    tmux.until("■ done")
+    assert b"draft" in tmux.machine.seen[-1].body
 
 
 def test_what_fits_best_comes_first_among_many() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,6 +87,18 @@ def test_rendered_text_keeps_to_the_width_and_code_is_not_wrapped() -> None:
     assert "x" * 200 in rendered("```\n" + "x" * 200 + "\n```", columns=40, palette=Palette())
 
 
+def test_a_rule_is_drawn_as_lines_of_tables_are() -> None:
+    assert rendered("---", columns=20, palette=Palette(is_styled=False)) == "─" * 20
+
+
+def test_comments_can_be_read_on_a_light_background() -> None:
+    code = "```python\nx = 1  # a note\n```"
+    light, dark = (rendered(code, columns=40, palette=Palette(theme=theme)) for theme in ("light", "dark"))
+    assert "\x1b[90m# a note" in light
+    assert "\x1b[37m" not in light, "light grey is hardly seen there"
+    assert light != dark
+
+
 def test_without_colours_nothing_but_weight_is_written() -> None:
     text = "".join(rendered(block.text, columns=60, palette=Palette(theme="mono")) for block in blocks(TEXT))
     codes = {code for found in re.findall(r"\x1b\[([\d;]*)m", text) for code in found.split(";")}
@@ -93,3 +107,44 @@ def test_without_colours_nothing_but_weight_is_written() -> None:
         rendered(block.text, columns=60, palette=Palette(is_styled=False)) for block in blocks(TEXT)
     )
     assert "\x1b" not in plain
+
+
+KEPT = {
+    "types": "Use List<String> and Map<K, V>, not <b>these</b>.",
+    "a page": "<div>\n  hello <i>world</i>\n</div>",
+    "details": "<details>\n<summary>More</summary>\n\nhidden text\n\n</details>",
+    "an image": "![a picture](docs/image.png) beside text that goes on until the line is full",
+    "what a link refers to": "See [the manual][1].\n\n[1]: https://example.com/manual",
+    "a table of long words": "|name|what|\n|---|---|\n|somethingratherlong|anotherverylongword|",
+    "a table that is too wide": "|a|b|c|d|e|f|\n|---|---|---|---|---|---|\n|one|two|three|four|five|six|",
+    "code with a bar in a table": "|code|means|\n|---|---|\n|`left|right`|either of both|",
+    "lists in lists": "\n".join("  " * depth + f"- level {depth} of words" for depth in range(8)),
+    "quotes in quotes": "> > > > > > deep words",
+    "wide characters": "|名前|説明|\n|---|---|\n|日本語の長い文章|とても長い説明文がここに入ります|",
+    "an item": "7. seven\n8. eight",
+}
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+@pytest.mark.parametrize("text", KEPT.values(), ids=KEPT)
+def test_no_letter_of_an_answer_is_lost(text: str, columns: int) -> None:
+    shown = rendered(text, columns=columns, palette=Palette(is_styled=False))
+    assert not Counter(filter(str.isalnum, text)) - Counter(filter(str.isalnum, shown)), shown
+
+
+def test_what_is_crossed_out_is_not_said_without_colours() -> None:
+    assert "~~not~~" in rendered("do ~~not~~ delete", columns=80, palette=Palette(theme="mono"))
+    assert "~~" not in rendered("do ~~not~~ delete", columns=80, palette=Palette())
+
+
+def test_an_address_is_shown_once_and_a_break_breaks() -> None:
+    shown = rendered("<https://x.org> and a<br>b", columns=80, palette=Palette(is_styled=False))
+    assert shown == "https://x.org and a\nb"
+
+
+def test_a_table_that_is_too_narrow_for_its_words_has_a_line_for_each_cell() -> None:
+    table = "|name|what|more|\n|---|---|---|\n|first|some words|other words|"
+    assert rendered(table, columns=80, palette=Palette(is_styled=False)).split("\n")[0].split() == [
+        "name", "what", "more"]  # fmt: skip
+    assert rendered(table, columns=18, palette=Palette(is_styled=False)).split("\n") == [
+        "name: first", "what: some words", "more: other words"]  # fmt: skip

@@ -93,7 +93,7 @@ def test_wide_characters_and_emoji_keep_their_places(tmux: Tmux) -> None:
     assert "› 你好" in seen
     assert re.sub(r"\s", "", seen).count("你好世界" * 40) == 1
     rows = [line for line in seen.splitlines() if line.strip().endswith((" 1", " 2"))]
-    assert [row.rstrip() for row in rows] == [" 東京  1", " x     2"]
+    assert [row.rstrip() for row in rows] == ["東京  1", "x     2"]
 
 
 def test_a_chat_that_is_killed_goes_on_where_it_was(tmux: Tmux) -> None:
@@ -109,6 +109,8 @@ def test_a_chat_that_is_killed_goes_on_where_it_was(tmux: Tmux) -> None:
     tmux.open("chat", "--resume", session)
     seen = tmux.until("/continue goes on")
     assert "› begin" in seen
+    assert "says something\nelse" in seen, "words are not broken"
+    assert "· shell touch begun; sleep 1000 · interrupted" in seen
     tmux.type("/continue", "Enter")
     tmux.until("Back again.")
 
@@ -173,6 +175,17 @@ def test_in_vi_insert_mode_escape_first_leaves_insert(tmux: Tmux) -> None:
     tmux.keys("Escape")
     tmux.keys("Escape")
     tmux.until("■ interrupted")
+
+
+def test_a_new_line_begins_in_insert_mode(tmux: Tmux) -> None:
+    tmux.open("chat", "--vi", "--model", tmux.machine.serve({"text": "One."}, {"text": "Two."}), *FREE)
+    tmux.type("first")
+    tmux.keys("Escape")
+    tmux.until("› first")
+    tmux.keys("Enter")
+    tmux.until("■ done")
+    tmux.type("hello there")
+    tmux.until("\n› hello there")
 
 
 def test_no_color_leaves_the_colours_out(tmux: Tmux) -> None:

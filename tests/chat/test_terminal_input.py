@@ -166,5 +166,5 @@ def test_the_background_decides_the_theme(tmux: Tmux, colour: str, theme: str) -
     tmux.style(f"bg={colour}")
     tmux.open("chat", "--model", tmux.machine.serve({"text": "Hello."}), *FREE)
     tmux.type("/theme", "Enter")
-    tmux.until(f"The theme is {theme}.")
+    tmux.until(f"Theme, now {theme} (3)")
     assert "rgb:" not in tmux.scrollback()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Literal
 
 import pytest
 
-from mainspring.chat.blocks import call_block
+from mainspring.chat.blocks import call_block, changes_block, diff_lines
 from mainspring.chat.palette import Palette
 from mainspring.chat.view import View
+from mainspring.chat.width import clipped_name
 from mainspring.events import (
+    ApprovalGiven,
     AssistantSaid,
     CallAsked,
     CallEnded,
@@ -17,11 +21,17 @@ from mainspring.events import (
     ChildEnded,
     ChildStarted,
     Event,
+    FileChange,
+    FilesChanged,
+    FileState,
     Origin,
     OutputDelta,
     Recorded,
+    RequestFailed,
+    TextDelta,
     TurnEnded,
     TurnStarted,
+    UserSaid,
 )
 
 PALETTE = Palette(is_styled=False)
@@ -36,6 +46,62 @@ def test_a_call_takes_one_line_however_narrow_it_is(columns: int) -> None:
     assert "exit code 1" in line
 
 
+def test_words_about_a_result_are_cut_no_shorter_than_the_line_needs_and_said_once() -> None:
+    call = CallAsked(call="c", name="shell", arguments='{"command": "make"}')
+    words = "Started in the background as p1; look at it with process"
+    ended = CallEnded(call="c", outcome="ok", output=words)
+    line = call_block(call, ended, PALETTE, columns=70)
+    assert line.startswith("✓ shell make · Started in the background as p1; look at it")
+    assert len(line) <= 70
+    failed = CallEnded(call="c", outcome="error", exit_code=3, output="exit code 3")
+    assert call_block(call, failed, PALETTE, columns=70) == "✗ shell make · exit code 3"
+
+
+def _made(path: str, kind: Literal["file", "folder"] = "file") -> FileChange:
+    return FileChange(path=path, kind="created", after=FileState(kind=kind, mode=0o644, size=1))
+
+
+def test_a_diff_is_broken_at_words_beside_its_numbers() -> None:
+    diff = ["@@ -1,1 +1,1 @@", "-\told = a and b", "+\tnew_name = one_word and another_word"]
+    assert diff_lines(diff, PALETTE, columns=36) == [
+        "     1 -     old = a and b",
+        "     1 +     new_name = one_word and",
+        "             another_word",
+    ]
+
+
+def test_folders_on_the_way_to_a_new_file_are_not_listed() -> None:
+    changed = FilesChanged(changes=(_made("src", "folder"), _made("src/a.py"), _made("empty", "folder")))
+    shown = changes_block(changed, [[], ["@@ -0,0 +1 @@", "+x"], []], PALETTE)
+    assert shown.split("\n") == ["  + src/a.py", "     1 + x", "  + empty/"]
+
+
+def test_of_a_path_that_is_too_long_its_end_is_kept() -> None:
+    path = "src/some/deeply/nested/folder/service.py"
+    call = CallAsked(call="c", name="read", arguments=json.dumps({"path": path}))
+    ended = CallEnded(call="c", outcome="ok", output="one\ntwo\n")
+    assert call_block(call, ended, PALETTE, columns=40) == "✓ read …/deeply/nested/folder/service.py"
+    changed = FilesChanged(changes=(_made(path), _made("b.py")))
+    assert changes_block(changed, [["+x"], ["+x"]], PALETTE, columns=20).split("\n")[0] == "  + …/service.py"
+    assert clipped_name("a/" + "x" * 20, 10) == "xxxxxxxxx…"
+    view = _view()
+    _shown(view, TurnStarted(turn=1), AssistantSaid(step=1, parts=(call,)))
+    assert "…/folder/service.py" in view.live(columns=44, now_s=0.0)[0]
+
+
+def test_the_file_that_a_call_names_is_not_named_again_above_its_diff() -> None:
+    diff = ["@@ -0,0 +1 @@", "+x"]
+    one = FilesChanged(changes=(_made("src/a.py"),), calls=("c",))
+    view = _view()
+    call = CallAsked(call="c", name="write", arguments=json.dumps({"path": "src/a.py", "content": "x"}))
+    _shown(view, TurnStarted(turn=1), AssistantSaid(step=1, parts=(call,)))
+    assert not view.take(Recorded(1, 0, one), now_s=0.0, diffs=[diff])
+    assert _shown(view, CallEnded(call="c", outcome="ok")) == ["✓ write src/a.py", "     1 + x"]
+    assert changes_block(one, [[]], PALETTE, named="src/a.py") == "  + src/a.py", "nothing else says so"
+    both = FilesChanged(changes=(_made("src/a.py"), _made("src/b.py")))
+    assert "  + src/a.py" in changes_block(both, [diff, diff], PALETTE, named="src/a.py")
+
+
 def _view() -> View:
     return View(PALETTE, lambda block: block, here=Origin())
 
@@ -45,6 +111,61 @@ def _shown(view: View, *events: Event) -> list[str]:
         line for event in events for text in view.take(Recorded(1, 0, event), now_s=0.0)
         for line in text.split("\n") if line
     ]  # fmt: skip
+
+
+def test_answers_to_several_questions_say_which_call_they_are_about() -> None:
+    view = _view()
+    calls = [
+        CallAsked(call=f"c{at}", name="shell", arguments=f'{{"command": "make {at}"}}') for at in range(2)
+    ]
+    _shown(view, TurnStarted(turn=1), AssistantSaid(step=1, parts=tuple(calls)))
+    given = [
+        ApprovalGiven(call=each.call, arguments_sha256="", decision="allow", by="user") for each in calls
+    ]
+    assert _shown(view, *given) == ["? allowed by user · shell make 0", "? allowed by user · shell make 1"]
+
+
+def test_an_answer_that_is_being_written_is_broken_at_words() -> None:
+    view = _view()
+    _shown(view, TurnStarted(turn=1), TextDelta(text="some words that are longer than the line is"))
+    assert view.live(columns=24, now_s=0.0)[:2] == ["some words that are", "longer than the line is"]
+    _shown(view, TextDelta(text=" x" * 50_000))
+    assert all(len(line) <= 24 for line in view.live(columns=24, now_s=0.0))
+
+
+def test_of_what_was_done_before_answers_name_their_call_and_what_was_left_is_said() -> None:
+    view = _view()
+    view.is_past = True
+    calls = [CallAsked(call=f"c{at}", name="shell", arguments=f'{{"command": "make {at}"}}') for at in (1, 2)]
+    given = ApprovalGiven(call="c1", arguments_sha256="", decision="allow", by="user")
+    _shown(view, TurnStarted(turn=1), AssistantSaid(step=1, parts=(calls[0],)))
+    assert _shown(view, given) == ["? allowed by user · shell make 1"]
+    _shown(view, CallStarted(call="c1", tool="shell"), AssistantSaid(step=2, parts=(calls[1],)))
+    assert [line.strip() for line in view.unfinished()] == [
+        "· shell make 1 · interrupted",
+        "· shell make 2 · not started",
+    ]
+
+
+def test_a_pause_before_a_request_is_tried_again_is_counted_down() -> None:
+    view = _view()
+    _shown(view, TurnStarted(turn=1))
+    failed = RequestFailed(step=1, attempt=1, error="NetworkFailed", message="Gone.", retry_in_s=20.0)
+    view.take(Recorded(1, 0, failed), now_s=100.0)
+    assert "trying again in 13 s" in view.live(columns=80, now_s=107.5)[0]
+    assert "working" in view.live(columns=80, now_s=120.0)[0]
+    view.take(Recorded(1, 0, failed), now_s=130.0)
+    _shown(view, TurnEnded(turn=1, ending="interrupted"), TurnStarted(turn=2))
+    assert "working" in view.live(columns=80, now_s=131.0)[0], "the next turn waits for nothing"
+
+
+def test_of_what_was_pasted_the_beginning_is_shown() -> None:
+    view = _view()
+    lines = _shown(view, UserSaid(text="\n".join(f"line {at}" for at in range(5000))))
+    assert len(lines) == 21
+    assert (lines[0], lines[19], lines[20]) == ("› line 0", "  line 19", "  … 4,980 more lines")
+    assert _shown(view, UserSaid(text="\n".join("x" * 21)))[-1] == "  x", "one line more is shown as it is"
+    assert len(_shown(view, UserSaid(text="x" * 100_000))[0]) < 5000
 
 
 DELEGATED = CallAsked(call="c", name="delegate", arguments='{"task": "count the files"}')

@@ -72,6 +72,6 @@ def test_a_question_of_another_process_is_answered_here(tmux: Tmux) -> None:
         seen = tmux.until("■ done")
     finally:
         other.close()
-    assert "? allow by user" in seen
+    assert "? allowed by user" in seen
     assert "m message" not in tmux.screen()
     assert (tmux.machine.workspace / "made").exists()

@@ -256,3 +256,37 @@ def test_a_function_that_became_too_complex_is_told_and_one_that_was_is_not(tmp_
     calm = staged(tmp_path / "calm", {"a.py": old}, shell(f"printf 'def f(x):\\n{ways}' >> a.py"), "Done.")
     calm.run("Go", config=configured(tmp_path / "calm", max_complexity=0), mode="auto")
     assert not notes(calm)
+
+
+def test_settings_count_for_the_files_below_their_folder_and_are_looked_for_in_every_folder(
+    tmp_path: Path,
+) -> None:
+    stage, programs = linted(
+        tmp_path, shell("for f in one/deep/a two/b; do echo bad >> $f.py; done"), "Done."
+    )
+    (stage.workspace / "ruff.toml").unlink()
+    for path in ("one/deep/a.py", "two/b.py", "one/ruff.toml"):
+        (stage.workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (stage.workspace / path).touch()
+    (programs / "ruff").write_text(
+        FAKE.replace("#!/bin/sh", "#!/bin/sh\n[ -e ruff.toml ] || exit 2"), encoding="utf-8"
+    )
+    stage.run("Go", config=configured(tmp_path, programs), mode="auto")
+    (note,) = notes(stage)
+    assert "one/deep/a.py:1: error: bad [ruff F821]" in note
+    assert "two/b.py" not in note
+    assert "failed" not in note
+
+
+def test_a_linter_of_a_package_is_approved_as_what_its_folder_configures(tmp_path: Path) -> None:
+    stage = staged(tmp_path, {"web/.eslintrc.json": "{}"}, shell("echo x >> web/a.js"), "Done.")
+    program = stage.workspace / "node_modules/.bin/eslint"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\ntouch ran\n", encoding="utf-8")
+    program.chmod(0o755)
+    config = configured(tmp_path)
+    stage.run("Go", config=config, mode="auto")
+    assert "eslint: not approved" in notes(stage)[0]
+    (subject,) = subjects("linter", LINTERS, stage.workspace, config.environment)
+    assert subject.path.endswith("web/.eslintrc.json")
+    assert str(program) in subject.text

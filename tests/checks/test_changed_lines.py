@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from mainspring.checks import ChangedFile, new_findings
 from mainspring.checks.changed_lines import Imports, Secrets, line_checks
 from mainspring.checks.settings import ChecksSettings
-from mainspring.events import ChangesChecked
+from mainspring.events import ChangesChecked, Limits
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
 from mainspring.secrets.vault import Vault
@@ -110,6 +111,34 @@ def test_a_session_is_told_of_both_also_where_the_syntax_is_broken(tmp_path: Pat
     assert "a.py:1: warning: `django` is imported, and nothing declares it" in note
     assert "a.py:2: warning: a secret stands here" in note
     assert KEY not in str(stage.events(ChangesChecked))
+
+
+@pytest.mark.parametrize("path", ["config/local.ini", "notes.txt", "Dockerfile", "id.pem", "d.swift"])
+def test_a_secret_is_told_in_files_of_every_kind(tmp_path: Path, path: str) -> None:
+    stage = staged(
+        tmp_path,
+        {},
+        shell(f"mkdir -p config; printf 'NAME=x\nKEY=%s\n' {KEY} > {path}"),
+        shell(f"printf 'one\\000KEY=%s\n' {KEY} > data.bin; echo text > plain.txt"),
+        "Done.",
+    )
+    stage.run("Go", config=configured(tmp_path), mode="yolo", limits=Limits(max_cost_usd=1.0))
+    assert f"{path}:2: warning: a secret stands here" in notes(stage)[0]
+    assert "plain.txt" not in str(notes(stage))
+    assert KEY not in str(stage.events(ChangesChecked))
+
+
+@pytest.mark.parametrize("ignored", ["", ".env\n"])
+def test_a_new_file_of_secrets_is_told_where_git_would_commit_it(tmp_path: Path, ignored: str) -> None:
+    stage = staged(
+        tmp_path,
+        {".gitignore": ignored},
+        *(shell("mkdir -p app; echo 'KEY=x' > app/.env"), shell("echo 'KEY=y' >> app/.env"), "Done."),
+    )
+    subprocess.run(["git", "init", "-q", str(stage.workspace)], check=True)
+    stage.run("Go", config=configured(tmp_path), mode="yolo", limits=Limits(max_cost_usd=1.0))
+    told = "app/.env: warning: secrets usually stand in files of this name, and git does not ignore it"
+    assert [told in note for note in notes(stage)] == ([] if ignored else [True])
 
 
 def test_they_can_be_switched_off(tmp_path: Path) -> None:

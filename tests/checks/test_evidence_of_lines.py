@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+import msgspec
 import pytest
 
 from mainspring.checks.evidence_of_lines import ProvenFile, proven_files
@@ -77,6 +78,7 @@ def states(found: ProvenFile) -> list[tuple[str, str]]:
 
 
 CHANGE = edit(ONE, TWO)
+UNTESTED = CheckFinding(by="coverage", message="m", line=1, last_line=2, severity="warning")
 BAD_LINE = CheckFinding(by="ruff", message="m", line=2)
 FOUND = ReviewFinding(file="m.py", line=2, severity="high", title="t", why="w")
 
@@ -100,6 +102,11 @@ FOUND = ReviewFinding(file="m.py", line=2, severity="high", title="t", why="w")
         (shell("python m.py", 0), "covered"),
         (shell("python m.py", 1), "against"),
         (shell("ls", 0), "uncovered"),
+        (shell("cat > t.txt <<'END'\\npython m.py\\nEND", 0), "uncovered"),  # text that is written is not run
+        ([suite("passed"), checked("coverage")], "covered"),
+        ([suite("passed"), checked("coverage", UNTESTED)], "uncovered"),  # no test runs it
+        ([checked("coverage")], "uncovered"),
+        ([checked("coverage", UNTESTED), *review()], "covered"),
         ([CHANGE.__class__(calls=("c2",), changes=()), suite("passed")], "covered"),
     ],
 )
@@ -107,6 +114,14 @@ def test_a_changed_line_has_what_was_on_record_after_its_last_change(later, expe
     assert states(folded(CHANGE, *later))[-1] == ("+b = 3", expected)
     # What was on record before the change says nothing of it.
     assert states(folded(*later, CHANGE))[-1] == ("+b = 3", "uncovered")
+
+
+def test_that_a_command_wrote_a_file_is_no_evidence_for_it():
+    wrote = msgspec.structs.replace(CHANGE, calls=("c9",))
+    said, ended = shell("sed -i s/2/3/ m.py", 0)
+    assert states(folded(said, wrote, ended))[-1] == ("+b = 3", "uncovered")
+    said, ended = shell("sed -i s/2/3/ m.py && pytest -q", 0)
+    assert states(folded(said, wrote, ended))[-1] == ("+b = 3", "covered")
 
 
 def test_tests_speak_for_the_lines_that_were_there_when_they_ran():

@@ -27,7 +27,7 @@ from mainspring.sandbox import Sandbox
 from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import policy
 from tests.checks.test_after_change import configured, notes, shell, write
-from tests.npm import MODULES, NODE, in_reach, needs
+from tests.npm import MODULES, NODE, needs
 from tests.stage import staged
 
 PATH = f"{sys.prefix}/bin:{NODE.parent}:{MODULES}/.bin:{os.environ['PATH']}"
@@ -293,7 +293,8 @@ def test_a_late_server_is_told_at_the_next_step_and_of_the_newest_version_alone(
         tmp_path,
         {"mark": ""},
         write("a.bad", "bad\n"),
-        shell("echo fine > a.bad; echo bad > b.bad; touch go"),
+        shell("echo fine > a.bad; echo bad > b.bad"),
+        shell("touch go"),
         "Done.",
     )
     stage.run("Go", config=in_session(tmp_path, "late", wait_ms=1), mode="auto")
@@ -361,7 +362,6 @@ def test_a_server_that_is_not_installed_is_told_once(tmp_path: Path) -> None:
 
 
 @needs(MODULES / "@biomejs/biome")
-@in_reach
 def test_biome_runs_in_a_session_whose_home_it_cannot_write(tmp_path: Path) -> None:
     """It begins a server of its own, which listens in a folder that must be writable."""
     stage = staged(tmp_path, {"biome.json": "{}"}, write("a.js", "if (a) debugger;\n"), "Done.")

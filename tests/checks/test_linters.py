@@ -19,7 +19,7 @@ from mainspring.checks.settings import ChecksSettings
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.ladder import choose
 from mainspring.sandbox.policy import policy
-from tests.npm import MODULES, NODE, in_reach, needs
+from tests.npm import MODULES, NODE, needs
 
 ROWS = {row.name: row for row in LINTERS}
 PATH = f"{sys.prefix}/bin:{NODE.parent}:{MODULES}/.bin:{os.environ['PATH']}"
@@ -126,7 +126,6 @@ def test_clang_tidy_tells_what_is_new_in_a_text_that_is_not_on_the_disk(tmp_path
 
 
 @needs(MODULES / "@biomejs/biome")
-@in_reach
 def test_biome_tells_that_a_change_is_not_formatted(tmp_path: Path) -> None:
     (tmp_path / "biome.json").write_text("{}", encoding="utf-8")
     row, good = ROWS["biome format"], "const x = 1;\n"

@@ -58,7 +58,7 @@ SUM = "test_shop.Shop.test_sum"
 
 def guarded(folder: Path, *, after_change: Any = None, **checks: Any) -> Config:
     config = load_config({"MAINSPRING_HOME": str(folder / "home"), "PATH": "/usr/local/bin:/usr/bin:/bin"})
-    checked = ChecksSettings(**{"after_change": "off", "suite_limit_s": 300.0, **checks})
+    checked = ChecksSettings(**{"after_change": "off", "suite_limit_s": 300.0, "coverage": "off", **checks})
     work = WorkSettings(priming="off", after_change=after_change, test_timeout_s=300.0)
     settings = msgspec.structs.replace(config.settings, work=work, checks=checked)
     return msgspec.structs.replace(config, settings=settings)

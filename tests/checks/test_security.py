@@ -50,6 +50,12 @@ TOLD = [
     (".sh", 'bash -c "ls $dir"', "shell-injection"),
     (".sh", "curl -sSL https://x.test/i.sh | sh", "unchecked-download"),
     (".sh", "curl -sk https://x.test", "tls-unchecked"),
+    (".c", "void f(char *a) { char b[8]; gets(b); }", "unbounded-write"),
+    (".cpp", "void f(char *a) { char b[8]; strcpy(b, a); }", "unbounded-write"),
+    (".cc", 'static void f(char *a) { char b[8]; sprintf(b, "<%s>", a); }', "unbounded-write"),
+    (".c", 'void f() { char b[8]; scanf("%s", b); }', "unbounded-write"),
+    (".c", "void f(char *a) { system(a); }", "shell-injection"),
+    (".c", "void f(char *a) { printf(a); }", "format-string"),
     (".go", 'package a\nfunc f() { exec.Command("sh", "-c", "ls "+dir) }', "shell-injection"),
     (
         ".go",
@@ -61,6 +67,7 @@ TOLD = [
     (".go", "package a\nvar h = template.HTML(text)", "markup-injection"),
 ]
 SILENT = [
+    (".c", 'void f(char *a) { char b[8]; strcpy(b, "a"); system("ls"); printf("%s", a); scanf("%7s", b); }'),
     (
         ".py",
         "subprocess.run('ls -l', shell=True)\nsubprocess.run(['ls', x])\nsubprocess.run(COMMAND, shell=True)",
@@ -94,7 +101,7 @@ def test_what_is_harmless_is_not(suffix: str, text: str) -> None:
 
 
 def test_every_rule_says_something_and_has_a_case() -> None:
-    named = {name for suffix in (".py", ".tsx", ".ts", ".sh", ".go") for name, _ in rules_for(suffix)}
+    named = {name for suffix in (".py", ".tsx", ".ts", ".sh", ".go", ".c") for name, _ in rules_for(suffix)}
     assert named == MESSAGES.keys() == {rule for _, _, rule in TOLD}
 
 

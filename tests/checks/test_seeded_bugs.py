@@ -4,6 +4,7 @@ notices it is compared with what the table says. A bug that nothing notices is n
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 import subprocess
@@ -129,7 +130,7 @@ def check(name: str, bug: Bug, folder: Path) -> None:
     stage = session(name, bug, folder)
     found = noticed(stage)
     if bug.kind == REMOVED:  # a person asks for that
-        reached = look_at_impact(settings(folder), stage.workspace)
+        reached = asyncio.run(look_at_impact(settings(folder), stage.workspace))
         found |= {"impact"} if any(each.change == "removed" for each in reached.api) else set()
     assert sorted(found) == sorted(bug.caught), f"{name}: {bug.name}"
     assert bool(bug.missed) != bool(bug.caught), "caught, or named as missed"

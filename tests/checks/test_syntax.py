@@ -128,7 +128,6 @@ def test_files_that_crash_a_parser_or_keep_it_busy_are_told_and_the_next_is_read
     shutil.copytree(Path(grammars.__file__).parent, checks)  # a sandbox may see no other folder of ours
     program.write_text(CRASHING.format(program=str(checks / "grammars.py")))
     monkeypatch.setattr("mainspring.checks.syntax._PROGRAM", program)
-    monkeypatch.setattr("mainspring.checks.syntax._PATIENCE_S", 3.0)
 
     async def main() -> None:
         confined = policy(tmp_path, home=tmp_path)
@@ -137,7 +136,7 @@ def test_files_that_crash_a_parser_or_keep_it_busy_are_told_and_the_next_is_read
         async def given() -> Sandbox:
             return sandbox
 
-        syntax = Syntax(confined, given)
+        syntax = Syntax(confined, given, patience_s=3.0)
         try:
             for path, text in (("a.c", "int x;"), ("a.py", "a?b:" * 20_000)):
                 with pytest.raises(NotChecked):

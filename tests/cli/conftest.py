@@ -15,6 +15,7 @@ import pytest
 
 from mainspring.models.scripted import Script
 from mainspring.testing.server import HostedModelServer
+from tests.forked import run_forked
 
 
 class Machine:
@@ -42,16 +43,7 @@ class Machine:
         return {**kept, "MAINSPRING_HOME": str(self.home), **extra}
 
     def run(self, *arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "mainspring", *arguments],
-            cwd=self.workspace,
-            env=self.environment(**extra),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        return run_forked([*arguments], str(self.workspace), self.environment(**extra))
 
     def start(self, *arguments: str, is_background_job: bool = False, **extra: str) -> subprocess.Popen[str]:
         """The command; as a background job it ignores SIGINT from its start, as a shell starts such."""

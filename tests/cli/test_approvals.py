@@ -134,7 +134,7 @@ def test_always_sticks_for_its_scope_and_is_listed_and_revoked(machine: Machine)
     listed = machine.run("approvals", "list").stdout
     assert f"{grant['id']}  project {machine.workspace}  shell: touch made $, until 20" in listed
     shown = machine.run("show", session).stdout
-    assert "allow, project until 20" in shown
+    assert "allowed in this project until 20" in shown
     assert " by user" in shown
     # Another session of the project is covered, until the grant is taken back.
     assert machine.run("run", "--model", model, *ASKING, "go").returncode == 0

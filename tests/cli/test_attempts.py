@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from typing import Any
 
@@ -117,6 +118,25 @@ def test_a_killed_attempt_that_changed_the_same_file_is_taken_back_whole(machine
     assert (machine.workspace / "answer").read_text() == "none\n"
 
 
+def test_a_signal_ends_the_check_of_an_attempt_and_the_attempts_go_on_later(machine: Machine) -> None:
+    model = serve(machine, second="true")
+    check = "touch checked; [ -e resumed ] || tail -f /dev/null"
+    process = machine.start(
+        "run", "--json", "--model", model, *FREE, "--attempts", "2", "--check", check, "go"
+    )
+    until(process, "TurnEnded")
+    while not (machine.workspace / "checked").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    (machine.workspace / "resumed").touch()
+    session = machine.only_session()["id"]
+    assert machine.run("resume", session, "--model", model, *FREE).returncode == 0
+    (kept,) = [event["body"] for event in machine.events(session) if event["kind"] == "AttemptsEnded"]
+    assert (kept["kept"], kept["is_passed"]) == (1, True)
+
+
 def test_something_else_said_to_killed_attempts_ends_them(machine: Machine) -> None:
     model = serve(machine, second="tail -f /dev/null")
     process = machine.start("run", "--json", "--model", model, *FREE, *CHECK, "answer it")
@@ -188,15 +208,14 @@ def test_a_wrong_or_unchanged_file_of_a_small_model_ends_an_attempt_when_there_i
     assert second["passed"] == ["sh ./try.sh --check"]
 
 
-def test_the_last_attempt_of_a_small_model_goes_on_and_its_failure_is_no_success(machine: Machine) -> None:
+def test_a_wrong_file_ends_the_last_attempt_of_a_small_model_too_and_is_no_success(machine: Machine) -> None:
     wrong = act("write", path="answer", content="wrong\n")
-    done = {"text": json.dumps({"action": "answer", "text": "Done."})}
     (machine.workspace / "try.sh").write_text("grep -q right answer\n")
-    cases = [{"contains": f'"seed":{seed}', "replies": [wrong, done, done]} for seed in (2, 3)]
+    cases = [{"contains": f'"seed":{seed}', "replies": [wrong]} for seed in (2, 3)]
     model = machine.serve(wrong, cases=cases).replace("#test", "#coder-1.5b")
     ran = machine.run("run", "--json", "--model", model, "--mode", "auto", TESTED)
     assert ran.returncode == 1, ran.stderr
     events = lines(ran.stdout)
     steps = [event["body"]["used"]["steps"] for event in events if event["kind"] == "AttemptEnded"]
-    assert steps == [1, 1, 2]
+    assert steps == [1, 1, 1]
     assert not events[-1]["body"].get("is_passed")

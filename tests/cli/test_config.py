@@ -110,6 +110,12 @@ def test_validate_names_lines(machine: Machine) -> None:
     assert "line 2" in machine.run("run", "hello").stderr
 
 
+def test_an_address_that_is_no_store_is_not_valid(machine: Machine) -> None:
+    with_settings(machine, '[store]\nurl = "db.example:5432"\n')
+    ran = machine.run("config", "validate")
+    assert (ran.returncode, "begins with postgresql://" in ran.stderr) == (1, True)
+
+
 def test_secrets_in_settings_are_not_listed(machine: Machine) -> None:
     with_settings(machine, 'model = "openai-compatible@http://me:hidden-word-77@127.0.0.1:9/v1#x"\n')
     shown = machine.run("config", "list", "--all").stdout

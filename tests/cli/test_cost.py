@@ -120,6 +120,15 @@ def test_the_table_has_a_total_and_says_what_was_never_settled(machine: Machine)
     assert "Requests reserved and not settled, which count as spent: 1 (700 tokens)" in told.stderr
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_the_table_fits_its_terminal(machine: Machine, columns: int) -> None:
+    record(machine, "long", *spent(1, "provider/a-model-with-a-rather-long-name", "step", 0.5))
+    shown = machine.run("cost", COLUMNS=str(columns)).stdout.splitlines()
+    assert "provider/a-model-with-a-rather-long-name" in shown
+    assert max(map(len, shown)) <= columns
+    assert any(line.split()[:2] == ["requests", "input"] for line in shown) == (columns >= 60)
+
+
 def test_one_session_is_asked_for_by_the_beginning_of_its_id(machine: Machine) -> None:
     two_sessions(machine)
     (row,) = lines(machine.run("cost", "sec", "--json").stdout)

@@ -37,3 +37,14 @@ def test_lines_with_and_without_evidence_are_told_apart(machine):
     page = machine.run("evidence", "--html", "-").stdout
     assert '<span class="doubt">none</span>' in page
     assert "b = 1 &lt; 2" in page
+
+
+def test_the_page_of_a_goal_shows_what_changed_in_the_colours_of_its_evidence(machine):
+    calls = [{"name": "write", "arguments": {"path": "n.py", "content": "b = 1 < 2\n"}}]
+    options = ("--mode", "yolo", "--sandbox", "none", "--max-cost-usd", "1", "--allow-unpriced")
+    model = machine.serve({"calls": calls}, {"text": "Done."}, {"text": "Done."}, {"text": "Done."})
+    started = machine.run("goal", "start", "Write n.py.", "--file", "n.py", "--model", model, *options)
+    page = machine.run("goal", "report", "--html", "-").stdout
+    assert "What was changed, and its evidence" in page, started.stderr
+    assert "b = 1 &lt; 2" in page
+    assert '<span class="doubt">none</span>' in page

@@ -274,3 +274,21 @@ def test_a_farm_that_is_killed_at_any_commit_is_whole_when_it_is_resumed(
     happened = effects.read_text().split() if effects.exists() else []
     assert len(happened) == len(set(happened)), "a call was made twice"
     assert git(repository, "worktree", "list").count("\n") == 0
+
+
+def test_a_farm_whose_best_touches_sensitive_files_lands_when_a_person_agrees(repository: Machine) -> None:
+    write = {
+        "name": "write",
+        "arguments": {"path": "auth.py", "content": "def login(name):\n    return True\n"},
+    }
+    model = repository.serve({"calls": [write]}, {"text": "Written."})
+    code, found = farm(repository, "x", "-n", "1", "--model", model, "--check", "test -e auth.py", *FREE)
+    assert code == 0
+    asked = ("farm", "--resume", found["session"], "--land")
+    refused = repository.run(*asked)
+    assert refused.returncode == 3
+    assert "A person must agree before this lands" in refused.stderr
+    assert "auth.py" in refused.stderr
+    assert not (repository.workspace / "auth.py").exists()
+    assert repository.run(*asked, "--yes").returncode == 0
+    assert (repository.workspace / "auth.py").exists()

@@ -27,6 +27,14 @@ def test_the_index_of_a_repository_is_made_and_asked(machine: Machine, tmp_path:
     assert (nothing.returncode, nothing.stdout) == (1, "Nothing has these words.\n")
 
 
+def test_what_time_does_not_allow_is_left_and_told(machine: Machine, tmp_path: Path) -> None:
+    machine.workspace = repository(tmp_path / "repo")
+    cut = machine.run("index", "--max-seconds", "0.000001")
+    assert "3 files not looked at yet: mainspring index goes on with them." in cut.stdout
+    assert "not looked at" not in machine.run("index", "--max-seconds", "600").stdout
+    assert machine.run("index", "--max-seconds", "0").returncode == 2
+
+
 def test_the_home_folder_is_not_indexed(machine: Machine) -> None:
     refused = machine.run("index", HOME=str(machine.workspace))
     assert refused.returncode == 2

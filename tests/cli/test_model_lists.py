@@ -132,6 +132,9 @@ def test_an_unknown_name_is_answered_with_close_ones(machine: Machine) -> None:
     part = machine.run("models", "show", "sonnet")
     assert part.returncode == 2
     assert "claude" in part.stderr
+    shown = machine.run("models", "show", "claude-sonet-4-5", ANTHROPIC_API_KEY="k")
+    assert "not known; close are" in shown.stdout
+    assert "claude-sonnet-4-5" in shown.stdout
     unpriced = machine.run("run", "hi", "--model", "openai/gtp-5", "--max-cost-usd", "1", OPENAI_API_KEY="k")
     assert "openai/gpt-5" in unpriced.stderr
 

@@ -72,3 +72,19 @@ def test_reviews_are_listed_settled_and_compared_with_their_confidence(project):
     settled = project.run("reviews", "dismiss", listed["review"], "1", "--why", "n is positive")
     assert "[1] dismissed: a.py:2" in settled.stdout, settled.stderr
     assert "80-100 0 of 1 (0 %)" in project.run("reviews", "calibration").stdout
+
+
+def test_a_diff_of_files_that_are_not_utf8_is_taken_and_one_that_fits_nothing_here_says_so(project):
+    fits = b"--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n def f(n):\n-    return n\n+    return 1 / n\n"
+    place = project.workspace
+    (place / "done.diff").write_bytes(fits)
+    (place / "latin.diff").write_bytes(fits.replace(b"def f", "def é".encode("latin-1")))
+    (place / "none.diff").write_bytes(b"\xff\x00 no diff")
+    done = project.run("review", "done.diff", "--json", "--model", answers(project, FINDING))
+    assert json.loads(done.stdout)["findings"], done.stderr
+    assert not json.loads(done.stdout).get("not_reviewed")
+    other = project.run("review", "latin.diff", "--json", "--model", answers(project))
+    assert other.returncode == 3, other.stderr
+    assert "it applies to none of their contents" in json.loads(other.stdout)["not_reviewed"][0]
+    none = project.run("review", "none.diff", "--risk")
+    assert (none.returncode, "none.diff holds no diff" in none.stderr) == (2, True)

@@ -88,6 +88,8 @@ def test_a_key_is_stored_and_tried_without_being_shown(machine: Machine) -> None
     person.until("1 to")
     person.type("1")
     person.until("Provider")
+    person.type("opnai")
+    person.until("There is no provider 'opnai'")
     person.type("openai")
     person.until("Key of OpenAI: ")
     person.type("sk-typed-at-the-terminal")

@@ -50,7 +50,7 @@ def test_a_database_without_tables_says_what_to_do_and_init_makes_them(shared: S
     assert refused.returncode == 1
     assert "has no tables of mainspring" in refused.stderr
     assert "mainspring store init" in refused.stderr
-    assert "the tables are made, version 1" in shared.run("store", "init").stdout
+    assert "the tables are made, version 3" in shared.run("store", "init").stdout
     assert "is ready" in shared.run("store", "migrate").stdout
     assert "No sessions yet" in shared.run("sessions").stderr
     unset = shared.run("store", "check", MAINSPRING_STORE="")

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.goals.schedules import Schedule, Schedules
 from tests.cli.conftest import Machine, lines
 from tests.cli.conftest import machine as plain_machine
@@ -209,7 +210,7 @@ def test_what_a_person_paused_stays_paused(machine: Machine) -> None:
 def test_a_goal_that_cannot_be_resumed_is_left_alone_and_said(machine: Machine) -> None:
     configure(machine, "[daemon]\ncrash_wait_s = 0\n")
     schedule(machine, "@yearly", "--engine", engine(machine))
-    session = machine.run("goal", "fire", Schedules(machine.home).all()[0].id).stdout.strip()
+    session = machine.run("goal", "fire", Schedules(LocalFiles(machine.home)).all()[0].id).stdout.strip()
     (machine.workspace.parent / "engine.sh").unlink()
     ran = machine.run("daemon", "run", "--once")
     assert ran.stderr.count(f"{session}: resumed") == 3, ran.stderr
@@ -238,7 +239,7 @@ def schedule(machine: Machine, cron: str, *options: str, ago: timedelta | None =
     """A schedule that was made some time ago."""
     made = machine.run("goal", "schedule", cron, "tidy up", "--yes", *FREE, *options)
     assert made.returncode == 0, made.stderr
-    schedules = Schedules(machine.home)
+    schedules = Schedules(LocalFiles(machine.home))
     kept = schedules.all()[-1]
     if ago is not None:
         schedules.remove(kept)
@@ -290,7 +291,7 @@ def test_without_catching_up_a_missed_time_is_only_on_record(machine: Machine) -
 def test_a_daemon_killed_between_intent_and_beginning_begins_no_second_goal(machine: Machine) -> None:
     kept = schedule(machine, hours_ago(2), "--engine", engine(machine), ago=timedelta(hours=20))
     assert machine.run("daemon", "run", "--once", TZ="UTC").returncode == 0
-    path = machine.home / "daemon" / "record.json"
+    path = machine.home / "schedules-handled.json"
     record = json.loads(path.read_text())
     handled = record["handled"][kept.id]
     began = handled["session"]
@@ -333,7 +334,7 @@ def test_the_cost_limit_of_a_goal_is_the_budget_that_yolo_needs_and_is_remembere
 
 def test_what_was_scheduled_is_hidden_from_agents(machine: Machine) -> None:
     kept = schedule(machine, "@yearly", "--engine", engine(machine))
-    path = Schedules(machine.home).path
+    path = machine.home / "schedules.json"
     look = {"calls": [{"name": "read", "arguments": {"path": str(path)}}]}
     ran = machine.run(
         "run", "go", "--json", "--mode", "auto", "--model", machine.serve(look, {"text": "done"})
@@ -358,8 +359,8 @@ def test_a_secret_is_not_kept_in_a_schedule_and_not_shown_from_an_old_one(
     assert refused.returncode == 2
     assert "hold a secret" in refused.stderr
     assert TOKEN not in refused.stderr + refused.stdout
-    assert not Schedules(machine.home).path.exists()
-    Schedules(machine.home).add(Schedule(cron="@daily", goal=f"deploy with {TOKEN}", folder="/"))
+    assert not (machine.home / "schedules.json").exists()
+    Schedules(LocalFiles(machine.home)).add(Schedule(cron="@daily", goal=f"deploy with {TOKEN}", folder="/"))
     for option in ((), ("--json",)):
         listed = machine.run("goal", "schedules", *option, DEPLOY_TOKEN=TOKEN)
         assert listed.returncode == 0, listed.stderr
@@ -376,7 +377,7 @@ def test_a_schedule_that_costs_money_needs_a_cap(machine: Machine) -> None:
     assert "--max-cost-usd" in refused.stderr
     assert machine.run(*words, "--no-cost-cap").returncode == 0
     assert machine.run(*words, "--max-cost-usd", "2").returncode == 0
-    assert [each.max_cost_usd for each in Schedules(machine.home).all()] == [None, 2.0]
+    assert [each.max_cost_usd for each in Schedules(LocalFiles(machine.home)).all()] == [None, 2.0]
 
 
 def test_damaged_schedules_are_a_problem_that_is_said_and_stop_nothing_else(machine: Machine) -> None:

@@ -24,6 +24,16 @@ from mainspring.events import CallAsked
         ("functions.wait", {"until": "2030-01-01T00:00Z"}, "for 2030-01-01T00:00Z"),
         ("delegate", {"task": "look\nclosely", "agent": "explore"}, "to explore, look …"),
         ("delegate", {"task": "look", "background": True}, "in the background, look"),
+        ("grep", {"pattern": "def .*", "path": "src", "glob": "*.py"}, "def .* in src *.py"),
+        ("grep", {"pattern": "TODO", "path": "."}, "TODO"),
+        ("find", {"glob": "*.md", "path": "docs"}, "*.md in docs"),
+        ("process", {"action": "output", "handle": "p1"}, "output p1"),
+        ("plan", {"items": [{"text": "a", "progress": "done"}, {"text": "b"}]}, "1 of 2 items done"),
+        ("patch", {"patch": "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"}, "x.py"),
+        ("fetch", {"url": "https://example.com"}, "https://example.com"),
+        ("web_search", {"query": "why"}, "why"),
+        ("ask", {"question": "Which?", "choices": ["a", "b"]}, "Which?"),
+        ("finish", {"summary": "All is done.", "evidence": []}, "All is done."),
         ("shell", {"command": "ls"}, "ls"),
         ("read", {"path": "a.py"}, "a.py"),
     ],
@@ -34,6 +44,6 @@ def test_a_call_is_told_in_words(name: str, arguments: dict[str, object], said: 
 
 
 @pytest.mark.parametrize("arguments", ["", "{", '{"task": 3}', '{"path": ["x"]}', "[1]", '{"seconds": null}'])
-@pytest.mark.parametrize("name", ["wait", "delegate", "read"])
+@pytest.mark.parametrize("name", ["wait", "delegate", "read", "plan", "grep", "fetch"])
 def test_arguments_that_tell_nothing_stand_as_they_are(name: str, arguments: str) -> None:
     assert call_line(CallAsked(call="c", name=name, arguments=arguments)) == f"→ {name} {arguments}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mainspring.forge.page_checks import described, text_problem, unknown_names, words_in
+from mainspring.forge.page_checks import described, kept_directions, text_problem, unknown_names, words_in
 from mainspring.forge.prompts import FORMS, read_page, read_piece, read_scores
 from mainspring.forge.values import (
     DescribedName,
     OutlinedDefinition,
+    PageNotes,
     PieceNotes,
     SourceFile,
     SourceOutline,
@@ -39,6 +40,8 @@ def test_names_that_nothing_has_are_found(text: str, missing: list[str]) -> None
     "text",
     [
         *FORMS,
+        "One sentence: what it does.",
+        "It is one sentence, what it does",
         "and so on " * 60,
         "As an AI language model I cannot see it.",
         "Its key is sk-proj-abcdefghijklmnopqrstuvwxyz012345.",
@@ -46,6 +49,12 @@ def test_names_that_nothing_has_are_found(text: str, missing: list[str]) -> None
 )
 def test_texts_that_are_none_are_refused(text: str) -> None:
     assert text_problem(text, KNOWN, Vault().holds_secrets)
+
+
+def test_directions_that_say_nothing_are_dropped() -> None:
+    notes = PageNotes(summary="", directions=("example", "Write it back to CSV."))
+    kept, dropped = kept_directions(notes, KNOWN, Vault().holds_secrets)
+    assert (kept, dropped) == (("Write it back to CSV.",), ["a direction: it says nothing"])
 
 
 def test_only_what_the_file_defines_is_described_and_its_own_words_come_first() -> None:

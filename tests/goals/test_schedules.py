@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.errors import ConfigError, UsageError
 from mainspring.goals.schedules import Due, Schedule, Schedules, due, next_us
 
@@ -68,13 +69,14 @@ def test_the_next_time_is_that_of_the_clock_on_the_wall() -> None:
 
 
 def test_schedules_are_kept_in_a_private_readable_file(tmp_path: Path) -> None:
-    schedules = Schedules(tmp_path / "home")
+    schedules = Schedules(LocalFiles(tmp_path / "home"))
     assert schedules.all() == ()
     first, second = schedules.add(NIGHTLY), schedules.add(NIGHTLY)
     assert schedules.all() == (first, second)
     assert schedules.find(first.id[:5]) == first
-    assert stat.S_IMODE(schedules.path.stat().st_mode) == 0o600
-    assert '"cron": "0 2 * * *"' in schedules.path.read_text()
+    path = tmp_path / "home" / "schedules.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert '"cron": "0 2 * * *"' in path.read_text()
     schedules.remove(first)
     assert schedules.all() == (second,)
     for unknown in (first.id, ""):
@@ -86,4 +88,4 @@ def test_schedules_are_kept_in_a_private_readable_file(tmp_path: Path) -> None:
 def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path, text: str) -> None:
     (tmp_path / "schedules.json").write_text(text)
     with pytest.raises(ConfigError, match=r"schedules\.json"):
-        Schedules(tmp_path).all()
+        Schedules(LocalFiles(tmp_path)).all()

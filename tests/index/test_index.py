@@ -107,6 +107,19 @@ def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
     assert (removed.read, removed.removed, left, texts) == (0, 1, [], [])
 
 
+def test_an_index_that_was_made_for_a_question_is_ranked_by_the_next_update(tmp_path: Path) -> None:
+    root = repository(tmp_path)
+
+    async def main() -> list[Any]:
+        async with repository_index(config_in(tmp_path), root) as index:
+            await index.refresh()
+            await index.update()
+            with index.store() as store:
+                return store.best(5)
+
+    assert "shop/model.py" in [path for path, *_ in asyncio.run(main())]
+
+
 def test_one_file_is_updated_alone(tmp_path: Path) -> None:
     root = repository(tmp_path)
 

@@ -1,15 +1,15 @@
 import asyncio
-import errno
-import os
 import threading
 
 import apsw
 import pytest
 
-from mainspring.errors import JournalUnwritable
-from mainspring.events import UserSaid
-from mainspring.journal import writer
+from mainspring.disk.owner import LOCK_NAME
+from mainspring.errors import JournalOwned, JournalUnwritable
+from mainspring.events import Event, UserSaid
+from mainspring.journal import sqlite
 from tests.journal.samples import write
+from tests.synced_disk import SyncedDisk
 
 
 @pytest.mark.parametrize("acknowledged", [1, 25, 200])
@@ -74,61 +74,115 @@ def test_a_full_disk_refuses_the_append_and_nothing_else(store, worker):
     file.close()
 
 
+class BrokenDisk:
+    """A disk that fails to sync a WAL `left` times; `tried` is set when it did."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.tried = threading.Event()
+        self.disk = SyncedDisk(self._sync)
+
+    def _sync(self, _size: int) -> None:
+        if self.left:
+            self.left -= 1
+            self.tried.set()
+            raise apsw.IOError("broken")
+
+
 @pytest.fixture
-def broken(monkeypatch):
-    """Breaks the disk for whoever syncs without SQLite; the event is set when that was tried."""
-
-    def break_disk() -> threading.Event:
-        tried = threading.Event()
-
-        def refuse(_handle: int) -> None:
-            tried.set()
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-        monkeypatch.setattr(os, "fsync", refuse)
-        return tried
-
-    return break_disk
+def disk():
+    broken = BrokenDisk()
+    yield broken
+    broken.disk.unregister()
 
 
-def test_a_sync_that_fails_later_is_raised_by_the_next_append_and_made_up_for(store, broken):
+def test_what_was_numbered_and_cannot_be_written_is_raised_by_the_next_append_and_made_up_for(store, disk):
     async def work() -> None:
         journal = await store.create("one")
         durable: list[int] = []
         journal.subscribe(lambda _: None, durable.append)
         await journal.append(UserSaid(text="first"))
-        tried = broken()
-        await journal.append(UserSaid(text="soon"), is_durable=False)
-        await asyncio.to_thread(tried.wait)
+        disk.left = 4
+        [soon] = await journal.append(UserSaid(text="soon"), is_durable=False)
+        await asyncio.to_thread(disk.tried.wait)
         with pytest.raises(JournalUnwritable, match="disk reported an error"):
             await journal.append(UserSaid(text="refused"))
-        assert durable == [1]
+        with pytest.raises(JournalUnwritable, match="disk reported an error"):
+            await journal.append(UserSaid(text="refused too"), is_durable=False)
+        with pytest.raises(JournalUnwritable, match="disk reported an error"):
+            await journal.read()
+        assert (soon.seq, durable) == (2, [1])
         [third] = await journal.append(UserSaid(text="third"))
         assert (third.seq, durable[-1]) == (3, 3)
+        [fourth] = await journal.append(UserSaid(text="fourth"), is_durable=False)
+        assert fourth.seq == 4
         assert (await journal.verify()).problem == ""
+        assert [item.event.text for item in await journal.read()] == ["first", "soon", "third", "fourth"]
+        assert [item.time_us for item in (soon, fourth)] == [
+            item.time_us for item in (await journal.read())[1::2]
+        ]
+        await journal.close()
+
+    asyncio.run(work())
+
+
+def test_what_was_numbered_and_cannot_be_written_last_is_raised_by_close(store, disk, monkeypatch):
+    monkeypatch.setattr(sqlite, "_DURABLE_WITHIN_S", 3600.0)
+
+    async def work() -> None:
+        journal = await store.create("one")
+        await journal.append(UserSaid(text="first"))
+        disk.left = 1
+        await journal.append(UserSaid(text="lost"), is_durable=False)
+        with pytest.raises(JournalUnwritable, match="disk reported an error"):
+            await journal.close()
+        journal = await store.open("one")
+        [late] = await journal.append(UserSaid(text="late"), is_durable=False)
+        await journal.close()
+        reader = store.shelf.file("one")
+        assert (reader.verify().problem, reader.last().seq) == ("", late.seq)
+        reader.close()
+
+    asyncio.run(work())
+
+
+def test_an_event_that_no_journal_keeps_takes_no_numbered_one_along(store):
+    async def work() -> None:
+        journal = await store.create("one")
+        await journal.append(UserSaid(text="first"))
+        await journal.append(UserSaid(text="soon"), is_durable=False)
+        with pytest.raises(TypeError, match="is not an event that a journal keeps"):
+            await journal.append(Event())
+        [third] = await journal.append(UserSaid(text="third"))
+        assert third.seq == 3
         assert [item.event.text for item in await journal.read()] == ["first", "soon", "third"]
         await journal.close()
 
     asyncio.run(work())
 
 
-def test_a_sync_that_fails_last_is_raised_by_close_unless_it_is_made_up_for(store, broken, monkeypatch):
-    monkeypatch.setattr(writer, "_SYNC_AFTER_S", 3600.0)
-
+def test_who_lost_a_session_before_its_first_event_leaves_it_to_who_took_it(store):
     async def work() -> None:
         journal = await store.create("one")
-        await journal.append(UserSaid(text="first"))
-        reader = apsw.Connection(str(store.shelf.folder / "one" / "journal.sqlite"))
-        broken()
-        await journal.append(UserSaid(text="soon"), is_durable=False)
-        reader.execute("BEGIN; SELECT * FROM events").fetchall()
-        await journal.append(UserSaid(text="sooner"), is_durable=False)
-        with pytest.raises(JournalUnwritable, match="disk reported an error"):
-            await journal.close()
-        reader.close()
-        journal = await store.open("one")
-        assert await journal.last_seq() == 3
-        await journal.append(UserSaid(text="late"), is_durable=False)
+        (store.directory("one") / LOCK_NAME).unlink()
+        with pytest.raises(JournalOwned):
+            await journal.append(UserSaid(text="too late"))
+        await journal.close()
+        assert store.directory("one").exists()
+
+    asyncio.run(work())
+
+
+def test_events_that_are_numbered_beside_an_append_that_is_under_way_stand_in_the_order_they_were_told(store):
+    async def work() -> None:
+        journal = await store.create("one")
+        told: list[int] = []
+        journal.subscribe(lambda recorded: told.extend(item.seq for item in recorded))
+        await asyncio.gather(
+            *(journal.append(UserSaid(text=str(number)), is_durable=number % 3 == 0) for number in range(30))
+        )
+        written = await journal.read()
+        assert told == [item.seq for item in written] == list(range(1, 31))
         await journal.close()
 
     asyncio.run(work())

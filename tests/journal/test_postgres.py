@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import re
 import signal
 import subprocess
@@ -21,9 +20,10 @@ from mainspring.catalog.postgres import PostgresSessions
 from mainspring.errors import JournalForeign, JournalOwned, JournalUnwritable
 from mainspring.events import SessionStarted, UserSaid
 from mainspring.journal.postgres import schema
-from mainspring.journal.postgres.connection import StoreAddress
+from mainspring.journal.postgres.connection import StoreAddress, StoreConnection
 from mainspring.journal.postgres.schema import PostgresTables
 from mainspring.testing import journals, sessions
+from tests.cluster.proxy import CuttingProxy
 from tests.postgres import execute, free_port, postgres, wait_until
 
 STARTED = SessionStarted(session="one", workspace="/work", version="0")
@@ -131,40 +131,12 @@ def test_a_journal_outlives_a_restart_of_the_server(tmp_path) -> None:
     asyncio.run(written())
 
 
-class CuttingProxy:
-    """Stands between us and the server, and cuts a connection instead of passing on some of its answers."""
-
-    def __init__(self, seed: int) -> None:
-        self._random, self.cuts = random.Random(seed), 0
-
-    async def serve(self) -> tuple[asyncio.Server, int]:
-        server = await asyncio.start_server(self._joined, "127.0.0.1", 0)
-        return server, server.sockets[0].getsockname()[1]
-
-    async def _joined(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        to_server, from_us = await asyncio.open_connection("127.0.0.1", postgres().port)
-        asking = asyncio.create_task(self._pass_on(reader, from_us))
-        while answer := await to_server.read(65536):
-            if self._random.random() < 0.04:
-                self.cuts += 1
-                break
-            writer.write(answer)
-        asking.cancel()
-        for each in (writer, from_us):
-            each.transport.abort()
-
-    @staticmethod
-    async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while asked := await reader.read(65536):
-            writer.write(asked)
-
-
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_what_was_sent_when_a_connection_broke_counts_exactly_once(tmp_path, seed: int) -> None:
     store = new_store(tmp_path)
 
     async def written() -> None:
-        proxy = CuttingProxy(seed)
+        proxy = CuttingProxy(postgres().port, seed)
         server, port = await proxy.serve()
         url = re.sub(r":\d+/", f":{port}/", store.address.url)
         journal = await PostgresSessions(StoreAddress(url), tmp_path).create("one")
@@ -176,6 +148,70 @@ def test_what_was_sent_when_a_connection_broke_counts_exactly_once(tmp_path, see
         assert proxy.cuts
         await journal.close()
         server.close()
+
+    asyncio.run(written())
+
+
+def test_who_is_cancelled_while_the_connection_is_lost_ends_all_the_same() -> None:
+    address = StoreAddress(asyncio.run(postgres().new_database()))
+
+    async def cancelled() -> None:
+        connection, begun = StoreConnection(address), asyncio.Event()
+
+        async def ask(asked: Any) -> None:
+            assert not begun.is_set(), "it was asked again"
+            begun.set()
+            try:
+                await asked.execute("SELECT pg_sleep(600)")
+            finally:
+                asked.terminate()
+
+        async def hold() -> None:
+            async with connection.held() as held, held.transaction():
+                await ask(held)
+
+        for use in (lambda: connection.use(ask), hold):
+            begun.clear()
+            task = asyncio.create_task(use())
+            await begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        await connection.close()
+
+    asyncio.run(cancelled())
+
+
+def test_what_is_written_after_a_cancelled_use_is_kept() -> None:
+    async def written() -> None:
+        address = await postgres().new_store()
+        proxy = CuttingProxy(postgres().port, 0, share=0.0)
+        server, port = await proxy.serve()
+        connection = StoreConnection(StoreAddress(re.sub(r":\d+/", f":{port}/", address.url)))
+
+        async def insert(asked: Any) -> None:
+            await asked.execute("INSERT INTO mainspring.files VALUES ('kept', NULL)")
+
+        async def look(asked: Any) -> int:
+            return await asked.fetchval("SELECT count(*) FROM mainspring.files")
+
+        await connection.use(look)
+        proxy.passing.clear()
+        proxy.asked.clear()
+        task = asyncio.create_task(connection.use(look))
+        await proxy.asked.wait()  # its transaction has begun on the server, and nobody was told
+        task.cancel()
+        proxy.passing.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await connection.use(insert)
+        assert await connection.use(look) == 1
+        await connection.close()
+        other = StoreConnection(address)
+        assert await other.use(look) == 1
+        await other.close()
+        server.close()
+        proxy.cut_all()
 
     asyncio.run(written())
 

@@ -213,15 +213,22 @@ def test_settings_of_a_server_survive_their_own_form() -> None:
     assert msgspec.convert(msgspec.to_builtins(given), McpServerSettings) == given
 
 
-def test_a_program_below_tmp_is_shown_with_the_project_that_it_belongs_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["argument", "shell", "found"])
+def test_a_program_below_tmp_is_shown_with_the_project_that_it_belongs_to(tmp_path: Path, form: str) -> None:
     project = tmp_path / "project"
-    script = project / "src" / "server.py"
+    script = project / "src" / "server"
     script.parent.mkdir(parents=True)
     script.write_text("")
-    settings = McpServerSettings(command="/usr/bin/python3", args=(str(script), "/nowhere/missing", "--x"))
+    script.chmod(0o755)
+    command, args = {
+        "argument": ("/usr/bin/python3", (str(script), "/nowhere/missing", "--x", "it's")),
+        "shell": ("sh", ("-c", f"cd x && exec '{script}' y")),
+        "found": ("server", ()),
+    }[form]
+    settings = McpServerSettings(command=command, args=args)
     server = McpServer(name="x", settings=settings, source="", scope="user")
-    policy = Confinement(workspace=tmp_path)
+    policy, environment = Confinement(workspace=tmp_path / "work"), {"PATH": f"/usr/bin:{script.parent}"}
     private = str(tmp_path).startswith("/tmp/")
-    assert (script.parent in confinement_of(server, policy).readable) == private
+    assert (script.parent in confinement_of(server, policy, environment).readable) == private
     (project / "package.json").write_text("{}")
-    assert (project in confinement_of(server, policy).readable) == private
+    assert (project in confinement_of(server, policy, environment).readable) == private

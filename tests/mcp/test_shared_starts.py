@@ -13,7 +13,6 @@ from mainspring.app.mcp import build_hub, servers_in
 from mainspring.mcp.hub import McpHub, ServerEntry
 from mainspring.mcp.settings import McpServerSettings
 from tests.mcp.conftest import PEER, Desk
-from tests.npm import in_reach
 
 
 def counted(kind: str) -> McpServerSettings:
@@ -36,7 +35,6 @@ def starts(desk: Desk) -> int:
     return len((desk.workspace / "starts").read_text().splitlines())
 
 
-@in_reach
 @pytest.mark.parametrize(("kind", "states"), [("sdk", {"ready", "known"}), ("dead", {"failed"})])
 def test_a_server_is_started_once_for_all_sessions(desk: Desk, kind: str, states: set[str]) -> None:
     desk.servers = {"peer": counted(kind)}
@@ -56,7 +54,6 @@ def test_a_server_is_started_once_for_all_sessions(desk: Desk, kind: str, states
     asyncio.run(scene())
 
 
-@in_reach
 def test_when_the_session_that_starts_it_is_closed_another_one_does(desk: Desk) -> None:
     desk.servers = {"peer": counted("sdk")}
 

@@ -1,8 +1,14 @@
 """Files that a model wrote as fenced blocks."""
 
+import asyncio
+from collections.abc import AsyncGenerator
+
+import msgspec
 import pytest
 
-from mainspring.models.drafts import asked, drafted, is_asked, paths_in
+from mainspring.events import CallDelta, TextDelta, Usage
+from mainspring.models import ReplyFinished, StreamItem
+from mainspring.models.drafts import alone, asked, block, blocks, drafted, is_asked, page, paths_in
 
 
 @pytest.mark.parametrize(
@@ -41,6 +47,49 @@ def test_only_the_last_message_asks() -> None:
 
 
 def test_dates_versions_and_modules_are_no_paths() -> None:
-    text = "`31.12.2025` `datetime.date` `1.2.3` `a.b.c()` `/etc/x.txt` `../x.py` `src/a.py` `./b.json` `Makefile`"
-    assert paths_in(text) == ["src/a.py", "b.json", "Makefile"]
+    text = "`31.12.2025` `datetime.date` `1.2.3` `a.b.c()` `/etc/x.txt` `../x.py` `src/a.py` `./b.json` `Makefile` `c.sh FILE`"
+    assert paths_in(text) == ["src/a.py", "b.json", "Makefile", "c.sh"]
     assert drafted("31.12.2025\n```\nx\n```") == []
+
+
+def test_a_file_with_fences_is_shown_in_a_longer_one_and_read_back() -> None:
+    text = "# Use\n```\nx\n```"
+    assert drafted(block("a.md", text)) == [("a.md", f"{text}\n")]
+
+
+def said(role: str, content: str) -> bytes:
+    return msgspec.json.encode({"role": role, "content": content})
+
+
+def test_a_page_is_sent_without_what_it_says_again() -> None:
+    task = "Repariere `a.py`.\n"
+    text = page([block("a.py", "x = 1")], ["data.bin"], task, "it was 2", "a.py")
+    failed = said("user", "[note from mainspring:attempts] Another attempt failed:\n\nit was 2")
+    other = said("user", "Always write tests.")
+    sent = alone([other, failed, said("user", task), said("user", f"[note from mainspring:files] {text}")])
+    assert sent == [other, said("user", text)]
+    parts = ["### a.py", "data.bin", "Repariere", "it was 2", asked("a.py")]
+    assert sorted(parts, key=text.index) == parts
+
+
+def test_files_that_are_kept_are_no_calls() -> None:
+    reply = "### a.py\n```\nx\n```\n### test_a.py\n```\nassert True\n```"
+
+    async def stream() -> AsyncGenerator[StreamItem]:
+        yield TextDelta(text=reply)
+        yield ReplyFinished(stop="end", usage=Usage())
+
+    async def calls() -> list[str]:
+        return [
+            item.arguments async for item in blocks(stream(), ["test_a.py"]) if isinstance(item, CallDelta)
+        ]
+
+    (call,) = asyncio.run(calls())
+    assert msgspec.json.decode(call)["path"] == "a.py"
+
+
+def test_results_of_several_calls_stand_in_one_message_before_a_page() -> None:
+    results = b'{"content":"a","role":"tool"},{"content":"b","role":"tool"}'
+    asked_for = said("user", asked("a.py"))
+    assert alone([results, asked_for])[0] == results
+    assert alone([asked_for, results])[1] == results

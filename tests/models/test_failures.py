@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from mainspring import errors
+from mainspring.errors import ModelError
 from mainspring.models.failures import Endpoint, not_the_protocol, refused
 from mainspring.testing.refusals import overflows
+from tests.models.every_wire import WIRES, build
 
 ENDPOINT = Endpoint("OpenAI", "https://api.example/v1", "gpt-x", "OPENAI_API_KEY")
 
@@ -102,6 +104,10 @@ def test_a_page_of_html_is_not_quoted() -> None:
         ({"x-ratelimit-remaining-tokens": "5", "x-ratelimit-reset-tokens": "1h"}, None, None),
         ({}, {"error": {"status": "RESOURCE_EXHAUSTED", "details": [{"retryDelay": "38s"}]}}, 38.0),
         ({"retry-after": "soon"}, None, None),
+        ({"retry-after": "99999999999999"}, None, None),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, None, None),
+        ({"retry-after-ms": "1e14", "retry-after": "7"}, None, 7.0),
+        ({}, {"error": {"details": [{"retryDelay": "99999999999999s"}]}}, None),
         ({}, None, None),
     ],
 )
@@ -135,6 +141,25 @@ def test_every_refusal_is_told_in_one_sentence(provider: str, body: bytes, statu
     assert "The server" not in told[1:]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The image data you provided does not represent a valid image. Please check your input and try again.",
+        "Animated image files are not supported.",
+        "Image is too large: 60000x60000.",
+        "At least one of the image dimensions exceed max allowed size: 8000 pixels",
+    ],
+)
+def test_a_refused_image_is_known_by_its_words(said: str) -> None:
+    assert isinstance(error(400, {"error": {"message": said}}), errors.MediaRefused)
+
+
+def test_no_control_character_of_a_server_stands_in_an_error() -> None:
+    said = "\x1b[31mred\0 \u202eback\x07"
+    body = msgspec.json.encode({"error": {"message": said}})
+    assert "(400: [31mred   back)" in refused(ENDPOINT, 400, body).message
+
+
 def test_something_that_is_no_reply_is_quoted_in_a_sentence() -> None:
     told = not_the_protocol(ENDPOINT, "<html>\n hello").message
     assert told == "OpenAI sent an invalid reply (<html> hello)."
@@ -154,3 +179,16 @@ def test_something_that_is_no_reply_is_quoted_in_a_sentence() -> None:
 def test_a_redirection_says_where_it_points_without_secrets(location: str, said: str) -> None:
     error = refused(ENDPOINT, 307, b"", {"location": location})
     assert error.message.endswith(said)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_error_that_comes_with_status_200_is_told_in_its_words(wire: str) -> None:
+    reader = build(wire)._reader()  # pyright: ignore[reportPrivateUsage] - what a server sends, without one
+    with pytest.raises(ModelError, match="plain words"):
+        reader.feed(b'{"error": {"message": "plain words"}}')
+
+
+@pytest.mark.parametrize("code", [-1, 0, 1302, 10**20, True])
+def test_a_code_that_is_no_status_leaves_an_error_inside_a_reply_worth_another_try(code: int) -> None:
+    body = msgspec.json.encode({"error": {"message": "busy just now", "code": code}})
+    assert isinstance(refused(ENDPOINT, 0, body), errors.Overloaded)

@@ -24,10 +24,11 @@ def _decoded(body: bytes) -> Any:
 
 
 class Receiver:
-    """`answers` are the statuses that it gives, one after the other; then 200."""
+    """`answers` are the statuses that it gives, one after the other, perhaps with headers and a body; then
+    200."""
 
     def __init__(self) -> None:
-        self.answers: list[int] = []
+        self.answers: list[int | tuple[int, dict[str, str], bytes]] = []
         self.got: list[dict[str, Any]] = []
         self.arrived = threading.Condition()
         receiver = self
@@ -35,7 +36,8 @@ class Receiver:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                status = receiver.answers.pop(0) if receiver.answers else 200
+                answer = receiver.answers.pop(0) if receiver.answers else 200
+                status, more, told = (answer, {}, b"ok") if isinstance(answer, int) else answer
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 with receiver.arrived:
                     receiver.got.append(
@@ -43,9 +45,10 @@ class Receiver:
                     )
                     receiver.arrived.notify_all()
                 self.send_response(status)
-                self.send_header("content-length", "2")
+                for name, value in {**more, "content-length": str(len(told))}.items():
+                    self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(b"ok")
+                self.wfile.write(told)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as it is called there
                 pass

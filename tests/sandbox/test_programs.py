@@ -17,7 +17,7 @@ from mainspring.sandbox import Command, CommandResult
 from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.policy import policy as make_policy
 from mainspring.sandbox.probe import build
-from mainspring.sandbox.programs import ProgramFolder, program_folders
+from mainspring.sandbox.programs import ProgramFolder, confined_to_reading, program_folders, projects_of
 
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 
@@ -216,3 +216,38 @@ def test_the_interpreter_that_runs_us_is_reached(tmp_path: Path) -> None:
     """Wherever it lies, also without its folder in PATH."""
     done = ran("bwrap", policy_of(tmp_path), environment(tmp_path), f"'{sys.executable}' -c 'print(6 * 7)'")
     assert done.stdout == b"42\n", done.stderr
+
+
+def test_what_belongs_to_a_program_is_shown_and_nothing_beside_it(temporary: Path, tmp_path: Path) -> None:
+    """A program of npm needs packages that lie beside its own."""
+    modules, policy = temporary / "project" / "node_modules", policy_of(tmp_path)
+    tool = program(modules / "tool" / "bin", says="$(cat $(dirname $0)/../../needed/data)")
+    (modules / "needed").mkdir()
+    (modules / "needed" / "data").write_text("needed\n")
+    (temporary / "other").write_text("not for programs")
+    assert projects_of([tool], policy) == (modules,)
+    (temporary / "project" / "package.json").write_text("{}")
+    assert projects_of([tool], policy) == (modules.parent,)
+
+    confined = confined_to_reading(policy, program=tool)
+    script = f"{tool}; ls {temporary}; echo changed > {tool} || echo kept"
+    done = ran("bwrap", confined, environment(tmp_path), script)
+    assert done.stdout.decode().split() == ["needed", "project", "kept"]
+
+
+def test_no_folder_around_a_workspace_or_secrets_is_shown_for_a_program(temporary: Path) -> None:
+    (temporary / "package.json").write_text("{}")
+    policy = policy_of(temporary)  # the workspace and the home lie beside the program
+    packages = temporary / "node_modules" / ".bin"
+    assert projects_of([program(packages)], policy) == (packages.parent,)
+    assert projects_of([program(temporary)], policy) == (temporary / "tool",)
+    inside = program(policy.workspace / "tools")
+    (temporary / "else").mkdir()
+    leading = policy.workspace / "leading"
+    leading.symlink_to(program(temporary / "else"))
+    assert projects_of([inside, leading], policy) == ()
+
+
+def test_a_program_that_lies_directly_in_a_replaced_folder_is_shown_alone(tmp_path: Path) -> None:
+    with tempfile.NamedTemporaryFile(dir="/tmp") as file:
+        assert projects_of([Path(file.name)], policy_of(tmp_path)) == (Path(file.name),)

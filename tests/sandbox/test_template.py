@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -184,9 +185,10 @@ def test_commands_go_on_when_the_guards_inside_their_mounts_are_killed(home: Pat
         for _ in range(2):
             assert (await run("cat .netrc; echo on")).stdout == b"on\n"
             helpers = [each.pid for each in descendants(os.getpid()) if each.ppid != os.getpid()]
-            assert len(helpers) > 2
+            assert len(helpers) >= 2
             for pid in helpers:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # the first process of a namespace takes the others along
+                    os.kill(pid, signal.SIGKILL)
             while any(each.pid in helpers for each in alive_below(os.getpid())):
                 await asyncio.sleep(0.01)
         assert (await run("cat .netrc .ssh; echo on")).stdout == b"on\n"

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.secrets.screen import plain
 from mainspring.secrets.vault import PLACEHOLDER, Vault, is_secret_name, open_vault, secret_variables
 
@@ -286,7 +287,7 @@ def test_a_value_is_hidden_only_when_it_looks_like_a_secret(value: str, is_hidde
 def test_a_vault_keeps_privately_what_it_replaced_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "secrets.json"
     environment = {"MY_TOKEN": "xyzzy-plugh-42", "OTHER_TOKEN": "never-seen-1234567890"}
-    vault = open_vault(path, environment)
+    vault = open_vault(LocalFiles(tmp_path), environment)
     vault.save()
     assert not path.exists()
     hidden = vault.redact("it is xyzzy-plugh-42")
@@ -295,8 +296,8 @@ def test_a_vault_keeps_privately_what_it_replaced_and_nothing_else(tmp_path: Pat
     assert vault.is_saved
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert b"never-seen" not in path.read_bytes()
-    assert open_vault(path, {}).expand(hidden) == "it is xyzzy-plugh-42"
-    assert open_vault(path, environment).redact("xyzzy-plugh-42") in hidden
+    assert open_vault(LocalFiles(tmp_path), {}).expand(hidden) == "it is xyzzy-plugh-42"
+    assert open_vault(LocalFiles(tmp_path), environment).redact("xyzzy-plugh-42") in hidden
 
 
 def test_terminal_escapes_become_visible() -> None:

@@ -43,7 +43,9 @@ def frames(client: httpx2.Client, path: str, body: dict[str, Any]) -> list[dict[
 
 
 def test_a_conversation_is_one_session_with_hands(machine: Machine) -> None:
-    model = machine.serve(call("touch made"), {"text": "made it"}, {"text": "and more"}, {"text": "third"})
+    model = machine.serve(
+        call("touch made"), {"text": "made it"}, {"text": "and more"}, {"text": "third"}, {"text": "fourth"}
+    )
     with endpoint(machine, model, "--openai") as (client, _):
         assert [each["id"] for each in client.get("/v1/models").json()["data"]] == ["mainspring"]
         path, asked = "/v1/chat/completions", [{"role": "system", "content": "Be brief."}, user("make it")]
@@ -61,6 +63,9 @@ def test_a_conversation_is_one_session_with_hands(machine: Machine) -> None:
         changed = [user("something else was said"), message, user("go on")]
         assert client.post(path, json={"messages": changed}).status_code == 200
         assert len(lines(machine.run("sessions", "--json").stdout)) == 2
+        again = [*asked[:-1], user("in other words")]
+        assert client.post(path, json={"messages": again}).status_code == 200
+        assert len(lines(machine.run("sessions", "--json").stdout)) == 3
         picture = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
         assert client.post(path, json={"messages": picture}).status_code == 400
         assert client.post(path, json={"messages": []}).status_code == 400

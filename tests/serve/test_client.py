@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mainspring.app.operations.messages import LeftMessage, inbox_of
 from mainspring.app.records import recording
 from mainspring.client import Client, ServerError
-from mainspring.disk.inbox import begin
 from mainspring.events import AssistantSaid, TextDelta, TurnEnded, UserSaid
 from mainspring.serve.hub import Hub
 from mainspring.settings import load_config
@@ -94,8 +94,9 @@ def test_what_is_queued_is_answered_when_the_process_that_took_it_is_killed(serv
         session = rows[0]["id"]
         served.until(session, "CallStarted")
         assert served.post(f"/sessions/{session}/queue", {"text": "and then"})["state"] == "waiting"
-        (left,) = served.machine.home.glob(f"sessions/{session}/inbox/*.json")
-        assert begin(left) is not None
+        inbox = inbox_of(load_config(served.machine.environment()), session)
+        (left,) = inbox.waiting()
+        assert inbox.begin(left.id)
     finally:
         run.kill()
         run.communicate(timeout=60)
@@ -115,7 +116,8 @@ def test_what_is_queued_is_answered_when_a_process_recorded_it_as_its_last_act(m
         async with recording(folder.name, config) as recorder:
             await recorder.record(UserSaid(text="and then", command="c"))
         async with Hub() as hub, asyncio.timeout(60):
-            await hub._see_said(config, folder.name, "and then", folder / "inbox" / "c.json")
+            message = LeftMessage("c", "and then", inbox_of(config, folder.name))
+            await hub._see_said(config, folder.name, "and then", message)
             session = hub.here(folder.name)
             assert session is not None
             async with aclosing(session.subscribe(session.opened_seq)) as events:

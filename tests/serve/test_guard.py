@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import stat
 import threading
@@ -257,3 +258,26 @@ def test_tokens_are_private_and_codes_end(tmp_path: Path) -> None:
     early = access.offer("steer")
     now[0] -= 86400
     assert access.pair(early, "early") is None
+
+
+def test_commands_refusals_and_wrong_tokens_are_in_the_audit_log(served: Served) -> None:
+    token = pair(served, "watch")
+    with served.client(token) as device, served.client("wrong") as stranger:
+        assert device.post("/api/v1/sessions/nosuch/stop", json={}).status_code == 403
+        assert device.get("/api/v1/sessions").status_code == 200
+        assert stranger.get("/api/v1/sessions").status_code == 401
+    shown = served.machine.run("audit", "show", "--json").stdout
+    found = [json.loads(line)["entry"] for line in shown.splitlines()]
+    web = [
+        (each["operation"], each.get("decision", "allowed"), each["origin"].get("device", ""))
+        for each in found
+        if each["origin"]["face"] == "web"
+    ]
+    assert web == [
+        ("devices pair", "allowed", "this machine"),
+        ("devices pair", "allowed", "my watch"),
+        ("stop", "refused", "my watch"),
+        ("login", "refused", ""),
+    ]
+    assert all(each["address"] == "127.0.0.1" for each in found if each["origin"]["face"] == "web")
+    assert token not in shown

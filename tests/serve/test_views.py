@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -105,6 +106,9 @@ def views(house: House) -> dict[str, str]:
         "cost": "table",
         "machine": "text=Pair a device",
         "machine/approvals": ".empty",
+        "machine/agents": ".card >> text=explore",
+        f"s/{house.work}/record": "text=Is the record whole?",
+        "machine/fleet": ".empty >> text=on this machine alone",
         "machine/schedules": ".empty",
         "machine/settings": ".settings > div",
         "s/nosuch": "text=There is no such session",
@@ -154,6 +158,31 @@ def test_a_goal_shows_iterations_metrics_with_noise_checks_outputs_and_its_repor
     page.wait_for_selector(".artifact >> text=curve.csv")
     page.click("text=Read the report")
     page.wait_for_selector(".report h2")
+
+
+def test_a_record_is_verified_compared_and_told_what_its_changes_reach(
+    visitor: Visitor, house: House, tmp_path: Path
+) -> None:
+    (tmp_path / "one.py").write_text("def one(a):\n    return a\n")
+    (tmp_path / "two.py").write_text("from one import one\n\n\ndef two():\n    return one(1)\n")
+    named = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "one")):
+        subprocess.run(("git", *named, *words), cwd=tmp_path, check=True)
+    (tmp_path / "one.py").write_text("def one(a, b):\n    return a\n")
+    model = house.served.machine.serve({"text": "done"})
+    body = {"text": "look", "workspace": str(tmp_path), "model": model, "mode": "auto"}
+    session = house.served.post("/sessions", body)["session"]
+    house.served.until(session, "TurnEnded")
+    page = visitor.enter()
+    visitor.to(f"s/{session}/record")
+    page.get_by_role("button", name="Check").click()
+    page.wait_for_selector(".verdict.good >> text=nothing was changed or lost")
+    page.get_by_label("With another session").select_option(house.work)
+    page.wait_for_selector("text=0 events are the same")
+    assert page.locator(".grid .card").count() == 2
+    page.get_by_role("button", name="Look", exact=True).click()
+    page.wait_for_selector(".chip >> text=major")
+    page.wait_for_selector("h3:has-text('Callers') + ul >> text=two.py:")
 
 
 def test_outputs_are_previewed_compared_and_downloaded(visitor: Visitor, house: House) -> None:

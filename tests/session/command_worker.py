@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mainspring.disk.inbox import Inbox, NoteCommand, SayCommand
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.events import NoteAdded, Origin, UserSaid
 from mainspring.journal.sqlite import SqliteJournal
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
@@ -31,7 +32,7 @@ async def work(folder: Path, what: str, kill: str) -> None:
     journal = await (stage.store.create(stage.session) if is_new else stage.store.open(stage.session))
     if kill == "after":
         die_after(journal)
-    inbox = Inbox(folder)
+    inbox = Inbox(LocalFiles(folder))
     model = ScriptedModel(Script(replies=(ScriptedReply(text="Heard."),)))
     async with stage.built(Recorder(journal, Vault()), inbox=inbox, model=model) as session:
         if not kill:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import apsw
 import pytest
 
 from mainspring.disk.inbox import (
@@ -16,9 +17,8 @@ from mainspring.disk.inbox import (
     NoteCommand,
     SayCommand,
     StopCommand,
-    is_pending,
-    refusal_of,
 )
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -34,9 +34,10 @@ from mainspring.events import (
     WaitStarted,
 )
 from mainspring.folds.state import State
+from mainspring.journal.tables import FILE_NAME
 from mainspring.session.commands import carry_out, look_again_s
 from mainspring.session.session import runtime_of
-from tests.stage import Stage, call, calls, says, take, texts, wait_for
+from tests.stage import SESSION, Stage, call, calls, says, take, texts, wait_for
 
 ROOT = Path(__file__).parents[2]
 BEA = Origin(user="bea", device="desk", face="cli")
@@ -54,19 +55,22 @@ def test_a_command_whose_owner_is_killed_around_its_recording_counts_once(
     tmp_path: Path, what: str, killed: str
 ) -> None:
     assert worked(tmp_path, what, killed) == -signal.SIGKILL
-    (left,) = Inbox(tmp_path).waiting()
+    (left,) = Inbox(LocalFiles(tmp_path)).waiting()
     assert left.is_taken
     for _ in range(2):
         assert worked(tmp_path, what) == 0
     stage = Stage(tmp_path)
     (heard,) = stage.events(HEARD[what])
     assert (heard.text, heard.command) == (f"what I {what}", left.id)  # pyright: ignore[reportAttributeAccessIssue]
-    assert not list(Inbox(tmp_path).waiting())
+    assert not list(Inbox(LocalFiles(tmp_path)).waiting())
     assert [end.ending for end in stage.events(TurnEnded)] == (["done"] if what == "say" else [])
 
 
 def test_a_stop_whose_owner_died_ends_the_turn_when_the_session_is_opened(tmp_path: Path) -> None:
-    stage, inbox = Stage(tmp_path, calls(call("do", {"what": "x"})), says("Done.")), Inbox(tmp_path)
+    stage, inbox = (
+        Stage(tmp_path, calls(call("do", {"what": "x"})), says("Done.")),
+        Inbox(LocalFiles(tmp_path)),
+    )
     assert stage.take("go").ending == "done"
     killed = stage.killed_after(tmp_path / "again", stage.seq(CallEnded))
     inbox.leave(StopCommand(), BEA)
@@ -84,14 +88,14 @@ def test_a_stop_whose_owner_died_ends_the_turn_when_the_session_is_opened(tmp_pa
 
 
 def test_a_stop_that_was_carried_out_does_not_stop_the_next_turn(tmp_path: Path) -> None:
-    stage, inbox = Stage(tmp_path, says("One."), says("Two.")), Inbox(tmp_path)
+    stage, inbox = Stage(tmp_path, says("One."), says("Two.")), Inbox(LocalFiles(tmp_path))
     stage.take("go")
     inbox.leave(StopCommand(), BEA)
     assert stage.take("again", inbox=inbox).ending == "done"
 
 
 def test_what_is_said_starts_a_turn_and_what_is_noted_does_not(tmp_path: Path) -> None:
-    stage, inbox = Stage(tmp_path, says("Done.")), Inbox(tmp_path)
+    stage, inbox = Stage(tmp_path, says("Done.")), Inbox(LocalFiles(tmp_path))
 
     async def told() -> None:
         async with stage.opened(inbox=inbox) as session:
@@ -107,7 +111,7 @@ def test_what_is_said_starts_a_turn_and_what_is_noted_does_not(tmp_path: Path) -
 
 
 def test_what_two_tasks_of_a_process_find_at_once_is_said_once(tmp_path: Path) -> None:
-    stage, inbox = Stage(tmp_path, says("Done."), says("Twice.")), Inbox(tmp_path)
+    stage, inbox = Stage(tmp_path, says("Done."), says("Twice.")), Inbox(LocalFiles(tmp_path))
 
     async def told() -> None:
         async with stage.opened(inbox=inbox) as session:
@@ -126,9 +130,34 @@ def test_what_two_tasks_of_a_process_find_at_once_is_said_once(tmp_path: Path) -
     assert [said.text for said in stage.events(UserSaid)] == ["go"]
 
 
+def test_what_is_just_being_recorded_when_a_session_closes_is_said_once(tmp_path: Path) -> None:
+    stage, inbox = Stage(tmp_path, says("Done.")), Inbox(LocalFiles(tmp_path))
+    stage.take("go")
+
+    async def closed() -> None:
+        async with stage.opened(inbox=inbox) as session:
+            journal = runtime_of(session).journal
+            other = apsw.Connection(str(stage.store.shelf.folder / SESSION / FILE_NAME))
+            other.execute("BEGIN IMMEDIATE")  # what is recorded waits for this
+            inbox.leave(SayCommand("and then"), BEA)
+            while not any(left.is_taken for left in inbox.waiting()):
+                await asyncio.sleep(0)
+
+            async def let_go() -> None:
+                for _ in range(100):  # the session that closes has looked meanwhile whether it is on record
+                    await journal.last_seq()
+                other.close()
+
+            letting_go = asyncio.ensure_future(let_go())
+        await letting_go
+
+    asyncio.run(closed())
+    assert [said.text for said in stage.events(UserSaid)] == ["go", "and then"]
+
+
 def test_an_answer_counts_when_it_was_left_before_a_new_message(tmp_path: Path) -> None:
     stage = Stage(tmp_path, calls(call("publish", {"what": "x"})), says("Done."), says("More."))
-    inbox = Inbox(tmp_path)
+    inbox = Inbox(LocalFiles(tmp_path))
 
     async def told() -> None:
         async with stage.opened(inbox=inbox) as session, asyncio.TaskGroup() as group:
@@ -146,27 +175,30 @@ def test_an_answer_counts_when_it_was_left_before_a_new_message(tmp_path: Path) 
 
 
 def test_a_stop_without_a_running_turn_is_refused_with_the_reason(tmp_path: Path) -> None:
-    stage, inbox = Stage(tmp_path), Inbox(tmp_path)
+    stage, inbox = Stage(tmp_path), Inbox(LocalFiles(tmp_path))
 
     async def told() -> str:
         async with stage.opened(inbox=inbox):
-            path = inbox.leave(StopCommand(), BEA)
-            while is_pending(path):
+            left = inbox.leave(StopCommand(), BEA)
+            while inbox.is_pending(left):
                 await asyncio.sleep(0)
-            return refusal_of(path)
+            return inbox.refusal_of(left)
 
     assert asyncio.run(told()) == "no turn is running"
 
 
 def test_what_is_said_to_a_goal_between_two_turns_waits_for_the_next_one(tmp_path: Path) -> None:
-    stage, inbox = Stage(tmp_path, calls(call("publish", {"what": "x"})), says("Done.")), Inbox(tmp_path)
+    stage, inbox = (
+        Stage(tmp_path, calls(call("publish", {"what": "x"})), says("Done.")),
+        Inbox(LocalFiles(tmp_path)),
+    )
 
     async def told() -> None:
         async with stage.opened(inbox=inbox) as session:
             await runtime_of(session).record(GoalSet(text="make it"))
             early = inbox.leave(SayCommand("hurry"), BEA)
             await carry_out(session, runtime_of(session))
-            assert is_pending(early)
+            assert inbox.is_pending(early)
             await take(session, "go")
 
     asyncio.run(told())
@@ -175,9 +207,9 @@ def test_what_is_said_to_a_goal_between_two_turns_waits_for_the_next_one(tmp_pat
 
 
 def test_each_line_of_a_chat_gets_a_turn_of_its_own_behind_what_only_a_chat_can_do(tmp_path: Path) -> None:
-    stage, inbox = Stage(tmp_path, says("One."), says("Two."), says("Three.")), Inbox(tmp_path)
+    stage, inbox = Stage(tmp_path, says("One."), says("Two."), says("Three.")), Inbox(LocalFiles(tmp_path))
 
-    def leave(text: str, *, needs_chat: bool = False) -> Path:
+    def leave(text: str, *, needs_chat: bool = False) -> str:
         return inbox.leave(SayCommand(text, is_queued=True, is_line=True, needs_chat=needs_chat), BEA)
 
     async def told() -> None:
@@ -190,8 +222,8 @@ def test_each_line_of_a_chat_gets_a_turn_of_its_own_behind_what_only_a_chat_can_
             while len(stage.events(TurnEnded)) < 3:
                 await asyncio.sleep(0)
             await carry_out(session, runtime_of(session))
-            assert is_pending(held)
-            assert is_pending(last)
+            assert inbox.is_pending(held)
+            assert inbox.is_pending(last)
 
     asyncio.run(told())
     order = [type(item.event) for item in stage.journal() if isinstance(item.event, UserSaid | TurnEnded)]
@@ -200,7 +232,7 @@ def test_each_line_of_a_chat_gets_a_turn_of_its_own_behind_what_only_a_chat_can_
 
 def test_a_line_of_a_chat_waits_while_the_last_turn_is_not_done(tmp_path: Path) -> None:
     stage = Stage(tmp_path, calls(call("publish", {"what": "x"})), says("Done."))
-    inbox = Inbox(tmp_path)
+    inbox = Inbox(LocalFiles(tmp_path))
 
     async def told() -> None:
         async with stage.opened(inbox=inbox) as session:
@@ -209,10 +241,10 @@ def test_a_line_of_a_chat_waits_while_the_last_turn_is_not_done(tmp_path: Path) 
             line = inbox.leave(SayCommand("more", is_queued=True, is_line=True), BEA)
             await session.stop()
             await carry_out(session, runtime_of(session))
-            assert is_pending(line)
+            assert inbox.is_pending(line)
         async with stage.opened(inbox=inbox) as session:
             await carry_out(session, runtime_of(session))
-            assert is_pending(line)
+            assert inbox.is_pending(line)
 
     asyncio.run(told())
     assert [said.text for said in stage.events(UserSaid)] == ["go"]

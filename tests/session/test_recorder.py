@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mainspring.catalog.sqlite import SqliteSessions
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.events import (
     STORED,
     ApprovalGiven,
@@ -99,9 +100,9 @@ def test_another_process_puts_back_what_was_hidden(tmp_path: Path) -> None:
     async def work(recorder: Recorder) -> None:
         await recorder.record(UserSaid(text=KEY))
 
-    (said,) = with_recorder(tmp_path / "home", open_vault(tmp_path / "secrets.json", {}), work)
+    (said,) = with_recorder(tmp_path / "home", open_vault(LocalFiles(tmp_path), {}), work)
     assert isinstance(said, UserSaid)
-    assert open_vault(tmp_path / "secrets.json", {}).expand(said.text) == KEY
+    assert open_vault(LocalFiles(tmp_path), {}).expand(said.text) == KEY
 
 
 ADA = Origin(user="ada", face="cli")
@@ -157,6 +158,7 @@ def test_every_kind_that_a_command_causes_can_carry_an_origin() -> None:
             "SessionResumed",
             "UserSaid",
             "NoteAdded",
+            "ApprovalAdded",
             "ApprovalGiven",
             "CommandAsked",
             "ArtifactSaved",

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from mainspring.approvals import Judgement
@@ -435,6 +436,33 @@ def test_there_is_nothing_to_go_on_with_after_an_answer(tmp_path):
 
     assert asyncio.run(resumed()) == (False, [])
     assert len(stage.requests) == 1
+
+
+def test_a_turn_that_was_stopped_behind_its_answer_ends_with_it_when_it_goes_on(tmp_path):
+    stage = Stage(tmp_path, says("Done."))
+    stage.take("go")
+
+    async def resumed() -> tuple[bool, list]:
+        async with stage.opened() as session:
+            answered = session.state.last_ending
+            assert answered is not None
+            stopped = msgspec.structs.replace(answered, ending="interrupted", detail="Stopped by request.")
+            await runtime_of(session).record(stopped)
+            return await session.proceed(), [event async for event in session.run()]
+
+    goes_on, events = asyncio.run(resumed())
+    assert goes_on
+    assert [(event.ending, event.detail) for event in events if isinstance(event, TurnEnded)] == [
+        ("done", "Done.")
+    ]
+    assert len(stage.requests) == 1
+    _undo(stage)
+
+    async def undone() -> bool:
+        async with stage.opened() as session:
+            return await session.proceed()
+
+    assert asyncio.run(undone()) is False
 
 
 def test_a_note_does_not_start_a_turn(tmp_path):

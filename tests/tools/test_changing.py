@@ -99,6 +99,17 @@ def test_a_miss_shows_the_nearest_text_and_changes_nothing(shop):
     assert "def area(width, height):\n    return width * height" in said
 
 
+def test_a_miss_finds_a_long_line_by_the_part_that_is_right(shop):
+    lines = [
+        f"width_{number} = {number}  # the width of a box, in the unit of the shop\n" for number in range(99)
+    ]
+    shop.put("a.py", "".join(lines))
+    said = edit(shop, "a.py", ('width_7 = "1"', 'width_7 = "2"')).text
+    assert lines[7] in said
+    assert said.count("width_") == 7
+    assert "Read the file again" in edit(shop, "a.py", ("height", "x")).text
+
+
 @pytest.mark.parametrize(
     ("before", "old", "new", "after"),
     [
@@ -140,6 +151,18 @@ def test_writing_what_stands_there_is_told_and_changes_nothing(shop):
         "    # unchanged",
         "<!-- ... -->",
         "-- ...",
+        "# Der Rest bleibt unverändert",
+        "// ... bestehender Code ...",
+        "# 其余代码不变",
+        "// ... 现有代码 ...",
+        "# 残りのコードは変更なし",
+        "# 나머지 코드는 동일",
+        "# ... le reste du code reste inchangé",
+        "# el resto del código permanece igual",
+        "# остальной код без изменений",
+        "[... rest of file unchanged ...]",
+        "(* rest unchanged *)",
+        "REM rest unchanged",
     ],
 )
 def test_text_that_stands_for_what_was_left_out_is_refused(shop, line):
@@ -153,7 +176,21 @@ def test_text_that_stands_for_what_was_left_out_is_refused(shop, line):
 
 
 @pytest.mark.parametrize(
-    "line", ["# the rest is computed below", "x = ...", "# Other users see 403", "// 1..10", "# wait..."]
+    "line",
+    [
+        "# the rest is computed below",
+        "x = ...",
+        "# Other users see 403",
+        "// 1..10",
+        "# wait...",
+        "...",
+        "    ...",
+        "# the same file",
+        "# der Rest wird unten berechnet",
+        "# 其他部分的代码处理异常",
+        "# rest of 3",
+        "- the rest",
+    ],
 )
 def test_ordinary_comments_are_no_placeholders(shop, line):
     shop.put("a.py", "one\n")
@@ -215,3 +252,38 @@ def test_a_binary_file_is_not_edited(shop):
 def test_an_edit_that_changes_nothing_is_told(shop):
     shop.put("a.txt", "same")
     assert "change nothing" in edit(shop, "a.txt", ("same", "same")).text
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "after"),
+    [
+        ("s = “hi”  # it’s\n", 's = "hi"  # it\'s', 's = "ho"  # it\'s', "s = “ho”  # it’s\n"),
+        ("f(x, s = “hi”)\n", 's = "hi"', 's = "ho"', "f(x, s = “ho”)\n"),
+        ('s = "hi"\n', "s = “hi”", 's = "ho"', 's = "ho"\n'),
+        ("x =\u00a01 – 2\n", "x = 1 - 2", "x = 1 - 3", "x =\u00a01 – 3\n"),
+        ("x = 'cafe\u0301'\n", "x = 'caf\u00e9'", "x = 'tea'", "x = 'tea'\n"),
+        ("a\n  b\nc\n", "     2\t  b\n     3\tc", "     2\t  B\n     3\tc", "a\n  B\nc\n"),
+        ("a\n  b\nc\n", "2:   b\n3: c", "  B\nc", "a\n  B\nc\n"),
+        ("a\n  b\nc\n", "```python\n  b\n```", "```python\n  B\n```", "a\n  B\nc\n"),
+        ('s = "hi"\nt = 1\n', 's = \\"hi\\"\\nt = 1', 's = \\"ho\\"\\nt = 2', 's = "ho"\nt = 2\n'),
+        ("a\nb", "b\n", "B\n", "a\nB"),
+    ],
+)
+def test_an_edit_finds_the_one_place_that_is_meant_and_says_how(shop, text, old, new, after):
+    shop.put("a.py", text)
+    assert "where the old text differs in" in edit(shop, "a.py", (old, new)).text
+    assert shop.path("a.py").read_text() == after
+
+
+@pytest.mark.parametrize(
+    ("text", "old"),
+    [
+        ("“a”\n“a”\n", '"a"'),
+        ("1: b\n2: b\n", "3: b"),
+        ("x\n  b\ny\n    b\n", "1\t b"),
+    ],
+)
+def test_two_places_that_may_be_meant_are_none(shop, text, old):
+    shop.put("a.py", text)
+    assert edit(shop, "a.py", (old, "new")).is_error
+    assert shop.path("a.py").read_text() == text

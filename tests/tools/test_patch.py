@@ -159,7 +159,8 @@ def test_a_patch_can_take_the_last_newline_away(shop):
     [
         ("nonsense", "names no file"),
         ("@@ -1 +1 @@\n-a\n+b\n", "a hunk without a file"),
-        ("--- a/one.txt\n+++ b/one.txt\n@@ -1 +1 @@\n-a\n+b\n?x\n", "must begin with a space"),
+        ("--- a/one.txt\n+++ b/one.txt\n@@ -1,2 +1,2 @@\n-a\n+b\n?x\n", "The file has:\na\nb\nc"),
+        ("--- a/one.txt\n+++ b/one.txt\n", "no hunks"),
         ("--- a/one.txt\n+++ b/one.txt\n@@ x\n", "has no old lines"),
         ("--- a/none.txt\n+++ b/none.txt\n@@ -1 +1 @@\n-a\n+b\n", "There is no file none.txt"),
         ("--- /dev/null\n+++ b/one.txt\n@@ -0,0 +1 @@\n+b\n", "one.txt exists already"),
@@ -211,3 +212,51 @@ def test_what_diff_writes_patch_applies(tmp_path_factory, old, new, is_old_open,
         return
     (file,) = parse_patch(done.stdout)
     assert apply_hunks(texts[0], file) == (texts[1], ())
+
+
+FORMS = {
+    "in a fence": f"```diff\n{CHANGE}```",
+    "with words behind it": f"{CHANGE}\nThis makes it large.",
+    "without a header of its hunk": CHANGE.replace("@@ -1,3 +1,3 @@\n", ""),
+    "without the spaces of context": CHANGE.replace("\n a", "\na").replace("\n c", "\nc"),
+    "with other line ends": CHANGE.replace("\n", "\r\n"),
+    "of another kind": "*** Begin Patch\n*** Update File: one.txt\n@@\n a\n-b\n+B\n c\n*** End Patch",
+    "of another kind without a hunk": "*** Begin Patch\n*** Update File: one.txt\n a\n-b\n+B\n*** End Patch",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_patch_is_applied_in_the_form_that_models_give_it(shop, form):
+    assert shop.text("patch", patch=FORMS[form]).startswith("Changed one.txt")
+    assert shop.path("one.txt").read_bytes() == b"a\nB\nc\n"
+
+
+def test_files_are_added_moved_and_deleted_in_another_form(shop):
+    patch = (
+        "*** Begin Patch\n*** Add File: new.txt\n+n\n*** Update File: one.txt\n*** Move to: moved.txt\n@@\n-b\n+B\n"
+        "*** Delete File: two.txt\n*** End Patch\n"
+    )
+    shop.text("patch", patch=patch)
+    assert content(shop) == {"new.txt": "n\n", "moved.txt": "a\nB\nc\n"}
+
+
+def test_hunks_may_share_context_and_stand_in_another_order(shop):
+    shop.put("n.txt", "1\n2\n3\n4\n5\n6\n7\n")
+    head = "--- a/n.txt\n+++ b/n.txt\n"
+    shop.text("patch", patch=f"{head}@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n@@ -3,3 +3,3 @@\n 3\n 4\n-5\n+five\n")
+    assert shop.path("n.txt").read_text() == "1\ntwo\n3\n4\nfive\n6\n7\n"
+    shop.text("patch", patch=f"{head}@@ -6,1 +6,1 @@\n-6\n+six\n@@ -1,1 +1,1 @@\n-1\n+one\n")
+    assert shop.path("n.txt").read_text() == "one\ntwo\n3\n4\nfive\nsix\n7\n"
+
+
+def test_a_hunk_that_does_not_fit_is_answered_with_what_stands_there(shop):
+    shop.put("n.txt", "".join(f"line number {number}\n" for number in range(200)))
+    said = shop.error("patch", patch="--- a/n.txt\n+++ b/n.txt\n@@ -90,1 +90,1 @@\n-line numbr 120\n+x\n")
+    assert "line number 120" in said
+    assert "line number 20\n" not in said
+
+
+def test_signs_that_look_alike_are_the_same_in_context(shop):
+    shop.put("q.txt", "it’s “so”\nb\n")
+    shop.text("patch", patch='--- a/q.txt\n+++ b/q.txt\n@@ -1,2 +1,2 @@\n it\'s "so"\n-b\n+B\n')
+    assert shop.path("q.txt").read_text() == "it’s “so”\nB\n"

@@ -67,7 +67,7 @@ def test_a_tool_with_arguments_of_its_own_is_made_too(tmp_path):
         ("{}", "missing required field `city`"),
         ('{"city": 1}', "city: expected `str`, got `int`"),
         ('{"city": "x", "days": 9}', "days: expected `int` <= 7"),
-        ('{"city": "x", "days": "2"}', "days: expected `int`, got `str`"),
+        ('{"city": "x", "days": "two"}', "days: expected `int`, got `str`"),
         ('{"city": "x", "tags": ["a", 1]}', "tags[1]: expected `str`, got `int`"),
         ('{"city": "x", "units": "K"}', "units: invalid enum value 'K'; it must be one of: C, F"),
         ('{"city": "x", "when": 1}', "unknown field `when`"),
@@ -79,6 +79,25 @@ def test_what_does_not_fit_is_told_by_field(arguments, words):
     said = decode_arguments(weather, arguments)
     assert isinstance(said, str)
     assert words in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"city": "x", "days": "2", "tags": "[\\"a\\", \\"b\\"]"}',
+        '{"city": "x", "days": "2", "tags": ["a", "b"]}',
+        '"{\\"city\\": \\"x\\", \\"days\\": 2, \\"tags\\": [\\"a\\", \\"b\\"]}"',
+    ],
+)
+def test_numbers_and_lists_in_the_form_of_a_text_are_taken_as_meant(arguments):
+    decoded = decode_arguments(weather, arguments)
+    assert not isinstance(decoded, str)
+    assert msgspec.to_builtins(decoded) | {"units": ""} == {
+        "city": "x",
+        "days": 2,
+        "tags": ["a", "b"],
+        "units": "",
+    }
 
 
 class Point:
@@ -166,3 +185,22 @@ def test_what_does_not_fit_inside_a_list_is_told_with_the_fields_there():
 
 def test_arguments_of_a_call_may_be_left_empty():
     assert isinstance(decode_arguments(where, ""), msgspec.Struct)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"path": "a.py", "old": "x", "new": "y"}',
+        '{"path": "a.py", "edits": {"old": "x", "new": "y"}}',
+        '{"path": "a.py", "edits": "[{\\"old\\": \\"x\\", \\"new\\": \\"y\\"}]"}',
+    ],
+)
+def test_the_only_item_of_a_list_may_stand_beside_it_or_in_its_place(arguments):
+    decoded = decode_arguments(EDIT, arguments)
+    assert not isinstance(decoded, str)
+    assert msgspec.to_builtins(decoded)["edits"] == ({"old": "x", "new": "y", "every": False},)
+
+
+def test_fields_that_no_item_has_are_told():
+    said = decode_arguments(EDIT, '{"path": "a.py", "old": "x", "gnu": "y"}')
+    assert "unknown field `old`. Its fields are: path, edits" in str(said)

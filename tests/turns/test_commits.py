@@ -17,7 +17,7 @@ from mainspring.events import (
     decode,
     encode,
 )
-from mainspring.journal import tables, writer
+from mainspring.journal import sqlite, tables
 from mainspring.models.scripted import ScriptedReply
 from mainspring.secrets.vault import Vault
 from mainspring.session.session import runtime_of
@@ -78,7 +78,7 @@ def test_a_call_starts_in_the_commit_of_its_reply_unless_a_person_is_asked(tmp_p
 
 
 def test_what_is_written_is_folded_at_once_and_shown_when_it_is_durable(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(writer, "_SYNC_AFTER_S", 3600.0)
+    monkeypatch.setattr(sqlite, "_DURABLE_WITHIN_S", 3600.0)
     stage = Stage(tmp_path)
 
     async def work() -> None:

@@ -11,6 +11,7 @@ import pytest
 from mainspring.approvals import ModePolicy
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.policy import LayeredPolicy
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, CallStarted, Event, OutputDelta, TurnEnded
 from mainspring.secrets.vault import PLACEHOLDER, Vault, open_vault
@@ -41,7 +42,7 @@ async def nobody(question: ApprovalAsked) -> None:
 
 def consent(folder: Path) -> dict[str, Any]:
     """A policy with grants, and where they are kept."""
-    file = GrantFile(folder)
+    file = GrantFile(LocalFiles(folder))
     policy = LayeredPolicy(
         ModePolicy("ask"),
         home="/home/me",
@@ -63,10 +64,10 @@ def test_always_covers_the_next_call_and_every_later_opening(tmp_path: Path) -> 
 def test_an_answer_on_record_is_kept_as_a_grant_after_a_crash_and_kept_once(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "s", ASKS, says("Done."))
     stage.take("go", approver=always(), **consent(tmp_path / "first"))
-    (kept,) = GrantFile(tmp_path / "first").all()
+    (kept,) = GrantFile(LocalFiles(tmp_path / "first")).all()
     again = stage.killed_after(tmp_path / "again", stage.seq(ApprovalGiven))
     again.take(approver=nobody, **consent(tmp_path / "second"))
-    (after,) = GrantFile(tmp_path / "second").all()
+    (after,) = GrantFile(LocalFiles(tmp_path / "second")).all()
     assert (after.id, after.tool, after.scope) == (kept.id, "publish", "session")
     assert stage.effects == ["x", "x"], "once in each of the two worlds"
 
@@ -159,10 +160,10 @@ def test_what_was_hidden_is_put_back_after_a_crash_and_never_written_by_a_vault_
     tmp_path: Path,
 ) -> None:
     stage = Stage(tmp_path / "s", calls(call("do", {"what": KEY})), says("Done."))
-    stage.take("go", vault=open_vault(tmp_path / "secrets.json", {}))
+    stage.take("go", vault=open_vault(LocalFiles(tmp_path), {}))
     assert KEY not in str(stage.journal())
     started = stage.seq(CallStarted)
-    for vault, effects in ((open_vault(tmp_path / "secrets.json", {}), [KEY, KEY]), (Vault(), [KEY, KEY])):
+    for vault, effects in ((open_vault(LocalFiles(tmp_path), {}), [KEY, KEY]), (Vault(), [KEY, KEY])):
         again = stage.killed_after(tmp_path / str(id(vault)), started - 1)
         again.take(vault=vault)
         assert stage.effects == effects

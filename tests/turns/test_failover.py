@@ -130,6 +130,24 @@ def test_a_process_that_dies_anywhere_in_a_wait_for_a_provider_asks_nothing_too_
         assert reserved.time_us >= reset_us
 
 
+@pytest.mark.parametrize("asked_s", [0.0, 0.01])
+def test_waits_in_vain_grow_whatever_a_provider_says_and_end_with_our_patience(
+    tmp_path: Path, asked_s: float
+) -> None:
+    stage = Stage(tmp_path, says("Done."))
+    line = Line(stage, a=[error for _ in range(50) for error in reset_in(asked_s)])
+    patience = Reach(patience=Patience(max_quota_wait_s=5))
+    ended = stage.take("go", **line.parts("a"), reach=patience)
+    assert ended.ending == "waiting"
+    assert line.asked == ["a", "a"]
+    asked, failed = stage.events(WaitStarted), stage.journal()[stage.seq(RequestFailed, 1) - 1]
+    assert len(asked) == 1
+    assert isinstance(failed.event, RequestFailed)
+    assert ended.resume_at_us == failed.event.resets_at_us
+    assert failed.event.resets_at_us is not None
+    assert 9e6 < failed.event.resets_at_us - failed.time_us < 11e6
+
+
 def test_a_wait_longer_than_the_turn_may_take_ends_it_as_waiting(tmp_path: Path) -> None:
     stage = Stage(tmp_path, says("Done."))
     line = Line(stage, a=reset_in(900))

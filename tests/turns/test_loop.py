@@ -1,7 +1,9 @@
 """What the loop promises, one table or one sentence at a time."""
 
 import asyncio
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from mainspring.errors import AuthFailed, NetworkFailed, Overloaded
@@ -672,3 +674,15 @@ def test_a_sandbox_is_chosen_while_the_model_writes_its_first_command(tmp_path, 
 
     assert asyncio.run(asyncio.wait_for(story(), 60)) == ("failed" if is_cut_off else "done")
     assert closed == ["nowhere"]
+
+
+@pytest.mark.parametrize("count", [200_000, 99_000_000])
+def test_a_count_that_a_request_cannot_come_to_does_not_end_the_session(tmp_path: Path, count: int) -> None:
+    stage = Stage(tmp_path, says("one", usage=Usage(input_tokens=count)), says("two"))
+    stage.script = msgspec.structs.replace(stage.script, context_tokens=100_000)
+
+    async def story() -> list[str]:
+        async with stage.opened() as session:
+            return [(await take(session, text)).detail for text in ("a", "b")]
+
+    assert asyncio.run(story()) == ["one", "two"]

@@ -16,6 +16,13 @@ CASES: dict[str, tuple[list[ScriptedReply], str, list[str]]] = {
     "empty after calls, then an answer": ([LOOK, ScriptedReply()], "done", ["empty"]),
     "empty for ever": ([ScriptedReply()], "failed", ["empty", "empty", "empty"]),
     "only thinking for ever": ([ScriptedReply(thinking="Hm.")], "failed", ["empty", "empty", "empty"]),
+    "only a think block": ([ScriptedReply("<think>Hm.</think>\n")] * 3, "failed", ["empty"] * 3),
+    "a think block that never ends": ([ScriptedReply("<think>Hm, so")] * 3, "failed", ["empty"] * 3),
+    "the end of a think block": ([ScriptedReply("Hm, so\n</think>\n\n")] * 3, "failed", ["empty"] * 3),
+    "nothing in a fence": ([ScriptedReply("```text\n\n```")] * 3, "failed", ["empty"] * 3),
+    "nothing that can be seen": ([ScriptedReply("\u200b\ufeff\0")] * 3, "failed", ["empty"] * 3),
+    "thinking, then an answer": ([ScriptedReply("<think>Hm.</think>\nSo.")], "done", []),
+    "an answer about thinking": ([ScriptedReply("It writes `<think>` first.")], "done", []),
     "noise, then an answer": ([ScriptedReply(NOISE), ScriptedReply("So.")], "done", ["repetition"]),
     "noise twice": ([ScriptedReply(NOISE), ScriptedReply(NOISE * 2)], "failed", ["repetition", "repetition"]),
     "noise that was cut": (

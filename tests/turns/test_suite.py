@@ -23,7 +23,7 @@ from mainspring.events import (
 from mainspring.settings import Config, load_config
 from mainspring.testing import Stage, tool_call
 from mainspring.workspace.affected import affected_command, command_for, is_test
-from mainspring.workspace.project import Project, asked_test, look_at
+from mainspring.workspace.project import Project, asked_test, look_at, project_below
 from tests.stage import staged
 
 WRONG = "def add(first, second):\n    return first - second\n"
@@ -121,6 +121,20 @@ def test_tests_that_are_too_slow_run_once_in_a_session(tmp_path: Path) -> None:
     assert not notes(stage, TESTS_SOURCE)
 
 
+def test_tests_that_a_change_keeps_from_ending_have_failed(tmp_path: Path) -> None:
+    endless = "import time\ntime.sleep(600)\n"
+    stage = staged(tmp_path, PROJECT, edit(endless), edit(RIGHT), "Done.")
+    config = working(tmp_path, after_change="affected", test_timeout_s=3.0)
+    stage.run("Fix test_calc.py", config=config, mode="auto")
+    ran = [item for item in stage.events(SuiteEnded) if not item.is_known]
+    if ran[0].outcome == "slow":
+        pytest.skip("this machine is too busy to run one test in six seconds")
+    assert [item.outcome for item in ran] == ["failed", "failed", "passed"]
+    told = notes(stage, TESTS_SOURCE)
+    assert "probably never ends" in told[0]
+    assert "exit code 0" in told[1]
+
+
 def test_a_runner_that_is_not_there_is_tried_once(tmp_path: Path) -> None:
     package = '{"scripts": {"test": "no-such-runner-anywhere"}}'
     stage = changed(tmp_path, RIGHT, WRONG, files={"calc.py": WRONG, "package.json": package})
@@ -150,6 +164,9 @@ def test_what_tests_do_to_files_is_on_record_and_can_be_undone(tmp_path: Path) -
         ("实现它。测试命令:`node test.js`", "node test.js"),
         ("Fix it:\n```\npython3 -m unittest -q\n```", "python3 -m unittest -q"),
         ("Fix it.\n$ make test", "make test"),
+        ("`uv run pytest -q` schlägt fehl", "uv run pytest -q"),
+        ("Fix `PYTHONPATH=src pytest -k 'a or b'`", "PYTHONPATH=src pytest -k 'a or b'"),
+        ("修复 `poetry run pytest`", "poetry run pytest"),
         ("make the tests pass", "known"),
         ("Remove `rm -rf test` and `make test; id`", "known"),
         ("Write `test.sh`, which prints `node`", "known"),
@@ -165,6 +182,46 @@ def test_a_test_command_that_only_the_task_gives_is_run_after_a_change(tmp_path:
     config = working(tmp_path, profile="small", test_timeout_s=300.0)
     stage.run("Richte calc.py. `sh ./try.sh --check`", config=config, mode="auto")
     assert [ended.outcome for ended in stage.events(SuiteEnded)] == ["failed", "passed"]
+
+
+def test_tests_of_a_project_in_a_folder_run_there_when_the_root_has_none(tmp_path: Path) -> None:
+    files = {
+        "api/pyproject.toml": "[project]\n",
+        "api/calc.py": WRONG,
+        "api/test_calc.py": TEST,
+        "notes.md": "",
+    }
+    replies = (
+        tool_call("read", path="api/calc.py"),
+        tool_call("write", path="api/calc.py", content=RIGHT),
+        "Done.",
+    )
+    stage = staged(tmp_path, files, *replies)
+    stage.run("Go", config=working(tmp_path, after_change="affected", test_timeout_s=300.0), mode="auto")
+    (ended,) = stage.events(SuiteEnded)
+    assert (ended.command, ended.outcome) == ("cd api && python3 -m unittest test_calc.py", "passed")
+
+
+def test_tests_find_the_sources_of_a_project_that_is_not_installed(tmp_path: Path) -> None:
+    files = {"src/calc.py": WRONG, "tests/test_calc.py": TEST}
+    replies = (
+        tool_call("read", path="src/calc.py"),
+        tool_call("write", path="src/calc.py", content=RIGHT),
+        "Done.",
+    )
+    stage = staged(tmp_path, files, *replies)
+    stage.run("Go", config=working(tmp_path, after_change="affected", test_timeout_s=300.0), mode="auto")
+    (ended,) = stage.events(SuiteEnded)
+    assert ended.command == "PYTHONPATH=src python3 -m unittest discover -s tests -p test_calc.py"
+    assert (ended.outcome, ended.passed) == ("passed", 1)
+
+
+@pytest.mark.parametrize("changed", [["a/x.py", "b/y.py"], ["x.py"], ["none/x.py"], []])
+def test_files_of_no_single_project_below_have_no_tests(tmp_path: Path, changed: list[str]) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pytest.ini").write_text("", encoding="utf-8")
+    assert not project_below(tmp_path, changed).test
 
 
 PYTEST = Project(test="pytest")
@@ -208,6 +265,8 @@ def test_ids_and_strange_names_are_quoted_for_the_shell() -> None:
     ("files", "test"),
     [
         ({"test_a.py": "def test_a(): ...\n"}, "python3 -m pytest"),
+        ({"test_a.py": "import os, unittest\n"}, "python3 -m unittest"),
+        ({"test_a.py": "from unittest import mock\ndef test_a(): ...\n"}, "python3 -m pytest"),
         ({"tests/test_a.py": "import unittest\n"}, "python3 -m unittest discover -s tests"),
         ({"pytest.ini": "[pytest]\n"}, "pytest"),
         ({"setup.cfg": "[tool:pytest]\n"}, "pytest"),
@@ -217,6 +276,36 @@ def test_ids_and_strange_names_are_quoted_for_the_shell() -> None:
         ({"test.sh": ""}, "bash test.sh"),
         ({"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'}, ""),
         ({"notes.txt": ""}, ""),
+        (
+            {"pyproject.toml": "[project]\n", "tests/unit/test_a.py": "def test_a(): ...\n"},
+            "python3 -m pytest",
+        ),
+        ({"pyproject.toml": '[tool.poetry.group.dev.dependencies]\npytest = "*"\n'}, "pytest"),
+        ({"pyproject.toml": '[tool.pdm.dev-dependencies]\ntest = ["pytest"]\n'}, "pytest"),
+        ({"requirements-dev.txt": "pytest\n"}, "python3 -m pytest"),
+        ({"tox.ini": "[tox]\n", "tests/test_a.py": "def test_a(): ...\n"}, "python3 -m pytest"),
+        ({"tox.ini": "[tox]\n"}, "tox"),
+        ({"tests.py": "import unittest\n"}, "python3 -m unittest"),
+        ({"tests.py": "def test_a(): ...\n"}, "python3 -m pytest tests.py"),
+        ({"tests.py": "print(1)\n"}, ""),
+        ({"test_a.py": "import a\nassert a.b() == 1\n"}, "python3 test_a.py"),
+        ({"tests/test_a.py": "import a\nassert a.b() == 1\n"}, "PYTHONPATH=. python3 tests/test_a.py"),
+        ({"test_a.py": "assert 1\n", "test_b.py": "def test_b(): ...\n"}, "python3 -m pytest"),
+        ({"src/p/a.py": "", "tests/test_a.py": "def test_a(): ...\n"}, "PYTHONPATH=src python3 -m pytest"),
+        ({"src/p/a.py": "", "pytest.ini": "[pytest]\npythonpath = src\n"}, "pytest"),
+        (
+            {"pytest.ini": "[pytest]\n", ".venv/bin/python": "", ".venv/bin/pytest": ""},
+            ".venv/bin/python -m pytest",
+        ),
+        ({"pytest.ini": "[pytest]\n", ".venv/bin/python": ""}, "pytest"),
+        ({"Makefile": "test := 1\nall:\n"}, ""),
+        ({"Makefile": "all test: build\n"}, "make test"),
+        ({"GNUmakefile": "check:\n"}, "make check"),
+        ({"justfile": "build:\n    cc\n"}, ""),
+        ({"justfile": "test name='':\n    cc\n"}, "just test"),
+        ({"build.gradle": "", "gradlew": ""}, "./gradlew test"),
+        ({"deno.json": "{}"}, "deno test"),
+        ({".rspec": "", "Gemfile": ""}, "bundle exec rspec"),
     ],
 )
 def test_the_test_command_is_known_from_files(tmp_path: Path, files: dict[str, str], test: str) -> None:

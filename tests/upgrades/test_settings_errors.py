@@ -64,6 +64,15 @@ WRONG = [
     ("approval_timeout_s = inf", "`approval_timeout_s` must be a number more than 0 and at most "),
     ("[caps.day]\nusd = -1.0", "`caps.day.usd` must be a number at least 0, not -1.0."),
     ("[caps.session]\nusd = inf", "`caps.session.usd` must be a number at least 0, not inf."),
+    ('[gateway]\nurl = "http://key@"', "`gateway.url` names no host. It stands in line 2."),
+    ('[gateway]\nproviders = ["opnai"]', "`gateway.providers` must be of openai, anthropic, "),
+    ("a = " + "[" * 5000, "it is nested too deeply."),
+    (
+        "[retention]\nsessions_days = inf",
+        "`retention.sessions_days` must be a number more than 0 and at most ",
+    ),
+    ("[audit]\nkeep_days = 1e300", "`audit.keep_days` must be a number more than 0 and at most 36,500, "),
+    ("[daemon]\nresume_within_days = inf", "`daemon.resume_within_days` must be a number more than 0 "),
     ("model = ", "Invalid value (at "),
     ("format_version = 'x'", "format_version must be a whole number."),
 ]
@@ -82,6 +91,11 @@ def test_settings_that_are_no_utf_8_are_said_to_be(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"config\.toml cannot be read: it is not UTF-8 text") as raised:
         load_config({"MAINSPRING_HOME": str(tmp_path)})
     assert raised.value.remedy == "Save it as UTF-8."
+
+
+def test_settings_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_bytes(b"\xef\xbb\xbfmodel = 'openai/x'")
+    assert load_config({"MAINSPRING_HOME": str(tmp_path)}).model == "openai/x"
 
 
 def test_settings_of_the_first_version_may_say_so(tmp_path: Path) -> None:

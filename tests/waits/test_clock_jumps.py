@@ -62,8 +62,7 @@ class Waiter:
 
     def ended(self) -> WaitEnded:
         """How its wait ended, within a time that is far below a day."""
-        output, _ = self._process.communicate(timeout=300)
-        return msgspec.json.decode(output, type=WaitEnded)
+        return msgspec.json.decode(self._lines.readline(), type=WaitEnded)
 
     def kill(self) -> None:
         self._process.kill()

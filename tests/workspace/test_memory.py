@@ -31,6 +31,13 @@ def test_what_is_remembered_comes_back_with_where_it_came_from(tmp_path):
     assert not kept.path.is_relative_to(tmp_path / "repo")
 
 
+def test_bytes_that_are_no_text_become_question_marks(tmp_path):
+    kept = ProjectMemory(tmp_path / "home", tmp_path / "repo \udcff", hide=Vault().redact)
+    for _ in range(2):
+        kept.add("half \ud800 a character", "user")
+    assert [remark.text for remark in kept.load()] == ["half ? a character"]
+
+
 def test_two_projects_of_one_name_do_not_share_a_memory(tmp_path):
     one, other = (ProjectMemory(tmp_path, tmp_path / folder / "repo", hide=Vault().redact) for folder in "ab")
     one.add("only here", "user")

@@ -35,6 +35,13 @@ def test_instructions_come_from_the_user_then_from_the_root_down_to_the_workspac
     assert repository_root(tmp_path / "user") == tmp_path / "user"
 
 
+@pytest.mark.parametrize("name", ["pyproject.toml", "package.json"])
+def test_a_project_file_that_is_nested_too_deeply_tells_its_language_alone(tmp_path: Path, name: str) -> None:
+    deep = "[" * 5000 + "]" * 5000
+    put(tmp_path / name, f"a = {deep}" if name == "pyproject.toml" else f'{{"a": {deep}}}')
+    assert look_at(tmp_path).languages == (("Python",) if name == "pyproject.toml" else ("JavaScript",))
+
+
 @pytest.mark.parametrize(
     ("names", "read"),
     [

@@ -1,5 +1,6 @@
 """What the time machine sees of a call, on real files."""
 
+import asyncio
 import os
 import subprocess
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mainspring.workspace import stable_read as reading
+from mainspring.workspace.quiet import Quiet
 from mainspring.workspace.snapshots import Snapshots
 from tests.workspace.machine import Watched, picture
 
@@ -51,6 +53,91 @@ def test_a_first_look_takes_the_status_of_a_settled_file_once(tmp_path, monkeypa
     assert watched.call(lambda: None) is None
     watched.close()
     assert again == []
+
+
+def test_calls_that_begin_together_lose_no_change(root, tmp_path):
+    for number in range(200):
+        (root / f"d{number}").mkdir()
+        (root / f"d{number}/old").touch()
+    watched = Watched(root, tmp_path / "cache")
+
+    async def act(name):
+        await watched.machine.begin(name)
+        for number in range(200):
+            (root / f"d{number}/{name}").touch()
+
+    async def together():
+        await watched.machine.prepare()
+        await asyncio.gather(act("c1"), act("c2"))
+        return await watched.machine.end(["c1", "c2"], watched.keep)
+
+    changed = watched.run(together())
+    watched.close()
+    assert {change.path for change in changed.changes} == {
+        f"d{number}/{name}" for number in range(200) for name in ("c1", "c2")
+    }
+
+
+def looked_at_early(watched, meanwhile):
+    """What a call is said to change that changes nothing, when others do something between the look that was
+    made for it and its start; and how often its start asks for the status of a file."""
+    asked: list[str] = []
+    lstat = os.lstat
+
+    async def story():
+        await watched.machine.prepare()
+        watched.machine.expect()
+        await asyncio.wait({watched.machine._early})
+        meanwhile()
+        os.lstat = lambda path, **options: asked.append(str(path)) or lstat(path, **options)
+        try:
+            await watched.machine.begin("c1")
+        finally:
+            os.lstat = lstat
+        return await watched.machine.end(["c1"], watched.keep)
+
+    return watched.run(story()), len(asked)
+
+
+@pytest.fixture
+def early(root, tmp_path, monkeypatch):
+    if not Quiet(str(root)).has_held():
+        pytest.skip("nobody tells here what happens in folders")
+    monkeypatch.setattr("mainspring.workspace.snapshots._LONG_LOOK_S", -1)
+    (root / "folder/below").mkdir(parents=True)
+    (root / "folder/file").write_text("1")
+    (root / "folder/below/file").write_text("1")
+    watched = Watched(root, tmp_path / "cache")
+    yield watched
+    watched.close()
+
+
+def test_a_look_while_the_call_is_written_counts_when_nothing_happened_since(early):
+    assert looked_at_early(early, lambda: None) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        "echo 22 > folder/below/file",
+        "printf 2 | dd of=folder/file conv=notrunc status=none",
+        "touch folder/new",
+        "mkdir -p folder/other/deep && echo 1 > folder/other/deep/file",
+        "rm folder/file",
+        "rm -r folder",
+        "mv folder/file folder/below/moved",
+        "mv folder elsewhere",
+        "chmod 600 folder/file",
+        "chmod 700 folder/below",
+        "ln -s file folder/link",
+    ],
+)
+def test_what_others_do_after_that_look_is_none_of_the_calls_doing(early, meanwhile):
+    changed, asked = looked_at_early(
+        early, lambda: subprocess.run(["bash", "-c", meanwhile], cwd=early.root, check=True)
+    )
+    assert changed is None
+    assert asked > 0
 
 
 def test_a_call_that_changes_nothing_leaves_no_event(watched, root):

@@ -6,7 +6,6 @@ Each `[[task]]` has a `name` and a `text`, and may have `needs`, `agent`, `model
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -14,6 +13,7 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import Meta
 
+from mainspring.disk.formats import parse_toml
 from mainspring.disk.settings_errors import nearest_word
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.errors import UsageError
@@ -63,12 +63,12 @@ def read_tasks(path: Path) -> tuple[PlannedTask, ...]:
     """The tasks of a file; `UsageError` says what is wrong with it. Whether they fit together is not looked
     at."""
     try:
-        written = tomllib.loads(read_untrusted_text(path, max_bytes=_MAX_BYTES))
+        written = parse_toml(read_untrusted_text(path, max_bytes=_MAX_BYTES))
     except OSError as error:
         raise UsageError(
             f"The tasks {path} cannot be read: {error.strerror}.", remedy="Name a TOML file with [[task]]."
         ) from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise UsageError(
             f"The tasks {path} are not valid TOML: {error}.", remedy="Correct the file."
         ) from error

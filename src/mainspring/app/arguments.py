@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from mainspring.errors import InvalidValue, MainspringError, UsageError
-from mainspring.events import Effort, EffortChosen, Limits, Origin, Profile, Target, TurnStarted
+from mainspring.events import (
+    Effort,
+    EffortChosen,
+    Evaluation,
+    GoalChecks,
+    GoalRules,
+    GoalSet,
+    Limits,
+    Origin,
+    Profile,
+    Target,
+    TurnStarted,
+)
 from mainspring.sandbox import LADDER
 from mainspring.secrets.recorder import check_event
 from mainspring.session.child import ChildSession
@@ -19,6 +32,10 @@ from mainspring.tools import Tool
 
 Kind = tuple[str, Callable[[object], bool]]
 """What an argument must be, in words, and whether a value is it."""
+
+
+_PATH_BYTES, _NAME_BYTES = 4096, 255
+"""What Linux takes as a path, and as a name in it."""
 
 
 def check_arguments(given: Mapping[str, object], **kinds: Kind) -> None:
@@ -33,11 +50,25 @@ def check_arguments(given: Mapping[str, object], **kinds: Kind) -> None:
 def check_open(given: Mapping[str, object]) -> None:
     """The arguments of `mainspring.open`."""
     check_arguments(given, **_OPEN)
+    workspace = Path(str(given["workspace"])).absolute()
+    if not _is_text(str(workspace)):
+        raise UsageError(
+            f"The name of the workspace is not UTF-8, and a journal has to name it: {str(workspace)!r}.",
+            remedy="Rename the folder, or work in another one.",
+        )
     try:
         check_event(EffortChosen(effort=given["effort"]))  # pyright: ignore[reportArgumentType]
         check_event(TurnStarted(turn=1, limits=given["limits"] or Limits()))  # pyright: ignore[reportArgumentType]
     except MainspringError as error:
         raise InvalidValue(f"limits cannot be that: {error.message}", remedy=error.remedy) from error
+
+
+def check_goal(given: Mapping[str, object], options: Mapping[str, Any]) -> None:
+    """The arguments of `start_goal` and `resume_goal`, and the fields of their options."""
+    check_arguments(given, approver=APPROVER, config=CONFIG, sessions=_OPEN["sessions"])
+    check_arguments(options, **_GOAL)
+    limits = {"checks": options["checks"], "evaluation": options["evaluation"]}
+    check_event(GoalSet(text="", rules=GoalRules(**options["rules"]), **limits))
 
 
 def check_instructions(session: str, instructions: str, system_prompt: str | None) -> None:
@@ -63,7 +94,26 @@ def _or(*ways: Callable[[object], bool]) -> Callable[[object], bool]:
 
 
 def _is_path(value: object) -> bool:
-    return isinstance(value, str | Path) and bool(str(value)) and "\0" not in os.fspath(value)
+    if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
+        return False
+    try:
+        name = os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return len(name) < _PATH_BYTES and max(map(len, name.split(b"/"))) <= _NAME_BYTES
+
+
+def _may_be_async(value: object) -> bool:
+    """Whether a call of it may be something to wait for: what C code or a class gives never is."""
+    return callable(value) and not inspect.isbuiltin(value) and not isinstance(value, type)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_name(value: object) -> bool:
@@ -95,6 +145,10 @@ def _is_count(value: object) -> bool:
     return _is_amount(value) and isinstance(value, int)
 
 
+def _are_rules(value: object) -> bool:
+    return isinstance(value, dict) and set(cast("dict[object, Any]", value)) <= {*GoalRules.__struct_fields__}
+
+
 def _is_model(value: object) -> bool:
     return _is_name(value) or _has("stream")(value)
 
@@ -110,7 +164,7 @@ def _are_tools(value: object) -> bool:
 
 
 _NONE = _is(type(None))
-PATH: Kind = ("a path", _is_path)
+PATH: Kind = ("a path that a system can have", _is_path)
 TEXT: Kind = ("a text", _is(str))
 NAME: Kind = ("a text without NUL", _is_name)
 TEXTS: Kind = ("a list of texts", lambda value: _are(str, value))
@@ -124,12 +178,13 @@ SECONDS: Kind = ("a number of seconds that is finite and not negative, or None",
 COUNT: Kind = ("a whole number that is not negative, or None", _or(_NONE, _is_count))
 OPTIONAL_PATH: Kind = ("a path or None", _or(_NONE, _is_path))
 ALLOW_HOME: Kind = ("True, False or a function that asks", _or(_is(bool), callable))
-APPROVER: Kind = ("an async function that answers questions, or None", _or(_NONE, callable))
+APPROVER: Kind = ("an async function that answers questions, or None", _or(_NONE, _may_be_async))
+CHECK: Kind = ("a command line, or a list of them", _or(_is(str), lambda value: _are(str, value)))
 CONFIG: Kind = ("a Config or None", _is(Config, type(None)))
 _OPEN: dict[str, Kind] = {
     "workspace": PATH,
     "session": NAME,
-    "engine": ("the name of an engine, or a function that takes turns", _or(_is_name, callable)),
+    "engine": ("the name of an engine, or a function that takes turns", _or(_is_name, _may_be_async)),
     "model": ("the name of a model, or a Model", _is_model),
     "fallback": ("a list of models or of their names", _are_models),
     "effort": EFFORT,
@@ -151,8 +206,23 @@ _OPEN: dict[str, Kind] = {
     "allow_unpriced": ("True or False", _is(bool)),
     "allow_home": ALLOW_HOME,
     "parent": ("a Session or None", _is(Session, ChildSession, type(None))),
-    "beginning": ("an async function or None", _or(_NONE, callable)),
+    "beginning": ("an async function or None", _or(_NONE, _may_be_async)),
     "config": CONFIG,
     "sessions": ("a store of sessions or None", _or(_NONE, _has("find", "rows"))),
     "origin": ("an Origin or None", _is(Origin, type(None))),
+}
+_GOAL: dict[str, Kind] = {
+    "folder": ("a Path that a system can have", lambda value: isinstance(value, Path) and _is_path(value)),
+    **dict.fromkeys(("profile", "engine", "memory", "model", "mode", "sandbox", "by"), NAME),
+    "checks": ("GoalChecks", _is(GoalChecks)),
+    "rules": (
+        f"a dict with some of {', '.join(GoalRules.__struct_fields__)}",
+        _are_rules,
+    ),
+    "evaluation": ("an Evaluation", _is(Evaluation)),
+    "fallback": TEXTS,
+    "effort": EFFORT,
+    "allow_unpriced": ("True or False", _is(bool)),
+    "allow_home": ALLOW_HOME,
+    "notify": TEXTS,
 }

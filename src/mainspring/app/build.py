@@ -15,35 +15,36 @@ from mainspring.app.arguments import check_instructions, check_open
 from mainspring.app.beside import opened_beside
 from mainspring.app.checks import SessionChecks, regression_guard
 from mainspring.app.engines import build_engine, engine_name, outside_engine
-from mainspring.app.extensions import extensions_beside, extensions_of
+from mainspring.app.extensions import Extensions, elsewhere_beside, extensions_beside, extensions_of
 from mainspring.app.known import KnownSession, recall, workspace_at
 from mainspring.app.model_choice import choose
 from mainspring.app.models import build_compactor, check_context, priced, ready_for, ready_later
+from mainspring.app.moved_workspaces import bring_workspace, with_workspace
 from mainspring.app.plugins import UsedPlugins, usable_folders
 from mainspring.app.policies import (
     DEFAULT_MODE,
     build_mode,
-    build_policy,
+    build_own_policy,
     confine,
     confinement_of,
+    load_for_commands,
     outside,
-    parse_mode,
+    permissions_of,
 )
 from mainspring.app.private import private_config
 from mainspring.app.project_settings import settle
 from mainspring.app.records import create_recorder, open_recorder
 from mainspring.app.session_index import repository_map
 from mainspring.app.stores import sessions_of
+from mainspring.app.team_guard import TeamHold, hold_in
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.app.workspaces import AllowHome
 from mainspring.approvals import Mode, Policy
-from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
 from mainspring.context.prompt import PROGRAM, context_message, prompt_parts
 from mainspring.context.prompt import system_prompt as join_prompt
 from mainspring.disk.files import output_files
-from mainspring.disk.inbox import Inbox
 from mainspring.engines import builtin
 from mainspring.events import Effort, Event, Limits, Origin, Profile, PromptPart
 from mainspring.folds import CHECKPOINT_FILE
@@ -62,9 +63,8 @@ from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, with_caps
 from mainspring.tools.toolbox import Toolbox
 from mainspring.turns.compactor import Compactor
-from mainspring.turns.permissions import Permissions
 from mainspring.turns.router import Router
-from mainspring.turns.runtime import Budget, Engine, Runtime, Upkeep, Workbench, lineage
+from mainspring.turns.runtime import Engine, Runtime, Upkeep, Workbench, lineage
 from mainspring.waits.reach import Reach
 from mainspring.workspace.contents import MEGABYTE
 from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
@@ -129,21 +129,22 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     chosen: Model | None = None
     child, parent = (parent, parent.parent) if isinstance(parent, ChildSession) else (None, parent)
     try:
-        known = await (recall(recorder.journal, recorder.vault) if recorder else _beginning_in(workspace))
+        known = await _known(recorder, workspace, config, store if sessions is None else None)
         config, allows_home = settle(config, known.place, allow_home=known.allows_home or allow_home)
-        chosen_mode, level = parse_mode(mode or known.mode or config.settings.mode or DEFAULT_MODE)
+        hold = await hold_in(config, known.place, is_new=not session, owner=known.owner)
+        chosen_mode, level = hold.mode(mode, known.mode or config.settings.mode or DEFAULT_MODE)
         limits = with_caps(lasting(given := limits or Limits(), known.limits), config.settings.caps)
-        capping, named = _capping(limits, parent), (engine, model, fallback)
+        capping, named = hold.capped(_capping(limits, parent)), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(given))
-        models, takes, name = _choose(*named, known, config, capping, allow_unpriced, effort)
+        models, takes, name = _choose(*named, known, config, capping, allow_unpriced, effort, hold)
         chosen, profile = await ready_for(models.model, name, config, profile, known.profile)
         models = msgspec.structs.replace(models, model=chosen)
-        extensions = extensions_of(tools, name, known.place, chosen_mode, sandbox, config, child, profile)
+        extensions = extensions_of(tools, name, known, chosen_mode, sandbox, config, child, profile)
         used, wanted = extensions.plugins, output_type(output, name)
         agents = None if parent else agents_of(tools, name, known.place, profile, config, used)
         more = [agents, extensions] if agents else [extensions]
-        toolbox = build_toolbox(tools, profile, more, chosen, has_notify=config.settings.notify.tool)
-        compactor = build_compactor(config)
+        has_notify, compactor = config.settings.notify.tool, build_compactor(config)
+        toolbox = build_toolbox(tools, profile, more, chosen, extensions.shell, has_notify=has_notify)
         prompt, warnings = _prompt(
             known.place, chosen_mode, config, instructions, system_prompt, profile, used, is_new=not session
         )
@@ -151,7 +152,6 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         for each in models.all:
             check_context(each, system + context, toolbox.specs)
         files = Files(confinement_of(known.place, chosen_mode, config, child.readable if child else ()))
-        notice = "" if session else hidden_notice(files.policy, files.scan)
         opening = Opening(
             models=models,
             workspace=str(known.place),
@@ -164,30 +164,33 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             engine_name=name,
             effort=effort or (None if known.model or name != builtin.NAME else config.settings.effort),
             given_limits=given,
-            warnings=(*warnings, *extensions.warnings, *filter(None, [notice])),
+            warnings=(*warnings, *extensions.warnings, *_hidden(files, session)),
             allows_home=allows_home,
             parent=child.parent.id if child else "",
             agent=child.agent if child else "",
             beginning=beginning,
         )
-        policy = policy or build_policy(build_mode(chosen_mode, level, capping), known.place, config)
+        own = policy or build_own_policy(build_mode(chosen_mode, level, capping), known.place, config)
+        policy = hold.laid_over(own)
         recorder = recorder or await create_recorder(store, config, origin, child and child.session)
         runtime = Runtime(
             recorder,
             models=models.pool(partial(ready_later, config=config, wanted=known.profile or profile)),
-            workbench=_workbench(recorder, toolbox, sandbox, files, store, config),
-            permissions=_permissions(recorder, policy, approver, store, config),
-            budget=Budget(limits=limits, parent=parent and runtime_of(parent), day=store.today()),
+            workbench=_workbench(recorder, toolbox, sandbox, files, policy, store, config, extensions),
+            permissions=permissions_of(recorder, policy, approver, store, config),
+            budget=hold.budget(limits, parent and runtime_of(parent), store),
             upkeep=_upkeep(recorder, compactor, models.router, store, config, extensions.checks),
         )
     except BaseException:
         for each in filter(None, (chosen, recorder)):
             await each.close()
         raise
-    made = Session(runtime, engine=takes, opening=opening, output=wanted)
+    begun = with_workspace(opening, runtime, config, known)
+    made = Session(runtime, engine=takes, opening=begun, output=wanted)
     kept = opened_beside(made, config if sessions is None else None, extensions.hooks)
     children = agents_beside(agents, made, config, store, sandbox, origin, allow_home=allows_home)
-    async with aclosing(compactor), extensions_beside(extensions, runtime), kept as running, children:
+    beside, jobs = extensions_beside(extensions, runtime), elsewhere_beside(extensions, runtime)
+    async with aclosing(compactor), beside, kept as running, children, jobs:
         yield running
 
 
@@ -206,9 +209,11 @@ def _choose(
     limits: Limits,
     allow_unpriced: bool,  # noqa: FBT001 - one of many that are passed on
     effort: Effort | None,
+    hold: TeamHold,
 ) -> tuple[SessionModels, Engine, str]:
     """The models of a session, and who takes its turns, with their name."""
     name = engine_name(engine if isinstance(engine, str) else builtin.NAME, known.engine, config)
+    hold.check_engine(name)
     if name != builtin.NAME:
         outside = outside_engine(
             name,
@@ -219,11 +224,13 @@ def _choose(
             allow_unpriced=allow_unpriced,
             effort=effort,
         )
+        hold.check_model(outside.model.name)
         return SessionModels(model=outside.model), build_engine(outside), name
     is_ours = known.engine is None or known.engine.engine == builtin.NAME
     before = known.model if is_ours else None
     connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
-    models = choose(model, fallback, known=before, config=config, connect=connected)
+    connect = hold.connecting(connected)
+    models = choose(model, fallback, known=before, config=config, connect=connect)
     return models, builtin.take_turn if isinstance(engine, str) else engine, name
 
 
@@ -232,8 +239,10 @@ def _workbench(
     toolbox: Toolbox,
     sandbox: Sandbox | str,
     files: Files,
+    policy: Policy,
     store: Sessions,
     config: Config,
+    extensions: Extensions,
 ) -> Workbench:
     """What calls work with in a workspace, confined to it."""
     confinement, vault = files.policy, recorder.vault
@@ -254,11 +263,12 @@ def _workbench(
         toolbox=toolbox,
         files=files,
         choose_sandbox=partial(confine, sandbox, confinement, config, files.scan),
+        load_for_commands=partial(load_for_commands, policy),
         time_machine=time_machine,
         processes=store.directory(recorder.session) / PROCESSES,
         nested=NestedInstructions(place),
         memory=memory_of(place, config, vault),
-        reach=Reach(store, partial(outside, confinement, config), config.settings.waits),
+        reach=Reach(store, partial(outside, confinement, config), extensions.look, config.settings.waits),
         work=config.settings.work,
     )
 
@@ -282,20 +292,22 @@ def _upkeep(
     )
 
 
-def _permissions(
-    recorder: Recorder, policy: Policy, approver: Approver | None, store: Sessions, config: Config
-) -> Permissions:
-    return Permissions(
-        policy=policy,
-        grants=GrantFile(config.home),
-        approver=approver,
-        timeout_s=config.settings.approval_timeout_s,
-        inbox=Inbox(store.directory(recorder.session)),
-    )
+def _hidden(files: Files, session: str) -> list[str]:
+    """What a new session is told of files that it cannot see."""
+    notice = "" if session else hidden_notice(files.policy, files.scan)
+    return [notice] if notice else []
 
 
-async def _beginning_in(workspace: Path | str) -> KnownSession:
-    return KnownSession(place=workspace_at(Path(workspace)))
+async def _known(
+    recorder: Recorder | None, workspace: Path | str, config: Config, store: Sessions | None
+) -> KnownSession:
+    """What is known of a session, whose workspace is brought here first when it is on a shared `store`."""
+    shared = store if config.store_url else None
+    if recorder is None:
+        return KnownSession(place=workspace_at(Path(workspace)), store=shared)
+    moved = await bring_workspace(recorder, config, shared) if shared else ()
+    known = await recall(recorder.journal, recorder.vault)
+    return msgspec.structs.replace(known, moved=moved, store=shared)
 
 
 def compose_prompt(

@@ -64,11 +64,11 @@ class SessionChecks:
         environment = self._config.environment
         rows = configured(server_rows(self._config.settings.checks), place, environment)
         usable = [
-            facts
-            for facts, config, program in rows
-            if program
-            and not facts.is_ours
-            and self._may_run(subject_of("language-server", facts, program, config, place))
+            each.facts
+            for each in rows
+            if each.program
+            and not each.facts.is_ours
+            and self._may_run(subject_of("language-server", each.facts, each.program, each.config, place))
         ]
         has_symbols = not all(facts.is_linter for facts in usable)
         return code_tools(self._servers if usable else None, index, has_symbols=has_symbols)
@@ -93,6 +93,10 @@ class _Guard:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._loaded: Any = None
+
+    @property
+    def is_measuring(self) -> bool:
+        return self._config.settings.checks.coverage == "on"
 
     async def is_due(self, runtime: Runtime) -> bool:
         return await self._guard.is_due(runtime)

@@ -11,6 +11,7 @@ import asyncio
 import shlex
 from codecs import getincrementaldecoder
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +33,7 @@ from mainspring.approvals.permit import (
     permit,
 )
 from mainspring.approvals.questions import Approver, Questions
+from mainspring.approvals.quorums import check_entitled, name_of
 from mainspring.approvals.wrappers import Word
 from mainspring.catalog import Sessions, reading, running
 from mainspring.errors import ConfigError, JournalError, MainspringError
@@ -42,6 +44,7 @@ from mainspring.events import (
     CommandAsked,
     CommandEnded,
     CommandStarted,
+    Origin,
     Outcome,
     Scope,
     SessionStarted,
@@ -196,15 +199,25 @@ class _Asker:
         return judge(proposed, self._asked.template, self._runner.template, self._runner.policy)
 
     async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
-        refusal = Requests({question.call: question}).refusal
-        approver, timeout_s = self._runner.approver or _nobody, self._runner.approval_timeout_s
-        questions = Questions(refusal, approver=approver, timeout_s=timeout_s)
+        origin = self._recorder.origin or Origin()
+        if question.quorums:
+            question = msgspec.structs.replace(question, owners=(name_of(origin),))
+        requests = Requests({question.call: question})
+        named = partial(msgspec.structs.replace, origin=origin)
+        questions = Questions(
+            lambda given: requests.refusal(named(given)),
+            approver=self._runner.approver or _nobody,
+            timeout_s=self._runner.approval_timeout_s,
+            check_entitled=lambda given: check_entitled(requests.request(question.call), named(given)),
+        )
         with questions.opened(question):
             await self._recorder.record(question)
             given = await questions.first_answer(question.call)
-        if given is not None:
-            await self._recorder.record(given)
-        return given
+        if given is None:
+            return None
+        counted = requests.counted(named(given))
+        await self._recorder.record(counted)
+        return counted if isinstance(counted, ApprovalGiven) else None  # nobody else can be asked here
 
     async def grant(self, *grants: Grant) -> None:
         if (file := self._runner.grants) is not None:
@@ -232,8 +245,10 @@ async def _run(recorder: Recorder, asked: CommandAsked, runner: Runner, sandbox:
         limits=ProcessLimits(cpu_s=asked.cpu_s, memory_bytes=asked.memory_bytes),
     )
     show, last = _shown(runner.on_output, recorder.vault)
-    finished = await sandbox.run(command, show)
-    last()
+    try:
+        finished = await sandbox.run(command, show)
+    finally:
+        last()
     outcome: Outcome = "ok" if finished.exit_code == 0 and not finished.stopped else "error"
     return CommandEnded(
         outcome=outcome,

@@ -14,6 +14,7 @@ from mainspring.tools.schema import spec_of
 
 NAMES_CHARS = 1600
 DOCUMENT = "document"
+JOBS = ("submit_job", "job")
 _USUAL_WINDOW = 128_000
 
 
@@ -42,9 +43,10 @@ def plugins_described(tools: Sequence[Tool]) -> str:
 
 
 def code_described(tools: Sequence[Tool]) -> str:
-    code = ", ".join(tool.name for tool in tools if tool.name != DOCUMENT)
+    code = ", ".join(tool.name for tool in tools if tool.name not in (DOCUMENT, *JOBS))
     office = "Office files and PDF: document." if any(tool.name == DOCUMENT for tool in tools) else ""
-    return " ".join(filter(None, (code and f"Code: {code}.", office)))
+    jobs = f"Jobs on other machines: {', '.join(JOBS)}." if any(tool.name in JOBS for tool in tools) else ""
+    return " ".join(filter(None, (code and f"Code: {code}.", office, jobs)))
 
 
 def _tokens(tools: Sequence[Tool]) -> float:

@@ -17,12 +17,14 @@ from typing import Any
 import msgspec
 
 from mainspring.app import build as app
+from mainspring.app.arguments import check_goal
 from mainspring.app.engines import engine_name, outside_engine
 from mainspring.app.known import recall
 from mainspring.app.models import build_model
 from mainspring.app.operations.goal_attempts import GoalAttempts
 from mainspring.app.plugins import plugin_checks
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
+from mainspring.app.private import own_config
 from mainspring.app.records import recording, vault_of, workspace_of
 from mainspring.app.stores import sessions_of
 from mainspring.app.workspaces import AllowHome
@@ -30,7 +32,7 @@ from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions, reading
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.engines.builtin import NAME as BUILTIN
-from mainspring.errors import JournalOwned, UsageError
+from mainspring.errors import JournalOwned, UsageError, require_type
 from mainspring.events import (
     Cap,
     Effort,
@@ -54,7 +56,7 @@ from mainspring.sandbox.files import Files
 from mainspring.secrets.injection import suspicions
 from mainspring.secrets.vault import Vault
 from mainspring.session.session import Session, runtime_of
-from mainspring.settings import Config, load_config
+from mainspring.settings import Config
 from mainspring.turns.runtime import Runtime
 
 _UNFINISHED = ("running", "interrupted", "paused", "stopped", "blocked")
@@ -83,6 +85,7 @@ class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
     effort: Effort | None = None
     mode: str = ""
     sandbox: str = ""
+    machine: str = ""
     allow_unpriced: bool = False
     allow_home: AllowHome = False
     notify: tuple[str, ...] = ()
@@ -159,7 +162,10 @@ async def start_goal(
     sessions: Sessions | None = None,
 ) -> AsyncGenerator[Pursuit]:
     """A new goal, ready to be worked on; the same goal in the same folder goes on where it was."""
-    config = config or load_config()
+    require_type(given, str, "given")
+    require_type(options, GoalOptions, "options")
+    check_goal(locals(), msgspec.structs.asdict(options))
+    config = config or own_config()
     store = sessions or sessions_of(config)
     is_new = options.by != "user"
     text, source = (given, "") if is_new else goal_text(given)
@@ -193,7 +199,10 @@ async def resume_goal(
     sessions: Sessions | None = None,
 ) -> AsyncGenerator[Pursuit]:
     """An earlier goal, with other limits where they are given."""
-    config = config or load_config()
+    require_type(session, str, "session")
+    require_type(options, GoalOptions, "options")
+    check_goal(locals(), msgspec.structs.asdict(options))
+    config = config or own_config()
     store = sessions or sessions_of(config)
     session = await store.find(session)
     vault = vault_of(store, session, config)
@@ -348,7 +357,7 @@ def _open(
         allow_home=options.allow_home,
         beginning=beginning,
         approver=approver,
-        config=msgspec.structs.replace(config, notify=(*config.notify, *named)),
+        config=msgspec.structs.replace(config, notify=(*config.notify, *named), machine=options.machine),
         sessions=sessions,
     )
 

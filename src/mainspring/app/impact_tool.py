@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from importlib import import_module
 from pathlib import Path
 
@@ -21,13 +20,9 @@ class ImpactArguments(Arguments, frozen=True):
 def impact_tools(config: Config) -> list[Tool]:
     async def run(arguments: ImpactArguments, place: CallContext) -> Output:
         operation = import_module("mainspring.app.operations.impact")
-
-        def look() -> str:
-            found = operation.look_at_impact(config, place.workspace, arguments.paths, arguments.since)
-            return "\n".join(operation.impact_lines(found))
-
         try:
-            return Output(text=await asyncio.to_thread(look))
+            found = await operation.look_at_impact(config, place.workspace, arguments.paths, arguments.since)
+            return Output(text="\n".join(operation.impact_lines(found)))
         except MainspringError as error:
             raise ToolFailed(f"{error.message} {error.remedy}".strip()) from error
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
@@ -15,7 +17,7 @@ import msgspec
 
 from mainspring.app.policies import confine, confinement_of
 from mainspring.checks import NotChecked
-from mainspring.checks.grammars import GRAMMARS
+from mainspring.checks.grammars import GRAMMARS, OUTLINED
 from mainspring.checks.syntax import Syntax
 from mainspring.disk.files import try_locked
 from mainspring.index import index_file
@@ -35,7 +37,9 @@ from mainspring.workspace.instructions import repository_root
 
 Progress = Callable[[int, int], None]
 _MAX_PARSERS = 4
-_NO_SYMBOLS = (".css", ".yaml", ".yml", ".html")
+_PATIENCE_S = 30.0
+"""How long one file may take on a busy machine: what takes longer is not tried again until it changes."""
+_SHELL = (".sh", ".bash")
 _PACKAGES = ("pypdfium2", "docx", "python_calamine")
 
 
@@ -48,7 +52,7 @@ def installed_readers() -> str:
 
 def is_code(path: str) -> bool:
     suffix = PurePosixPath(path).suffix
-    return suffix in GRAMMARS and suffix not in _NO_SYMBOLS
+    return suffix in OUTLINED or suffix in _SHELL
 
 
 def _symbols_by(syntax: Syntax) -> ReadSymbols:
@@ -75,7 +79,8 @@ class RepositoryIndex:
         self._config = config
         self._files = Files(confinement_of(self.root, "plan", config))
         self._parsers = [
-            Syntax(self._files.policy, self._confined) for _ in range(min(_MAX_PARSERS, os.cpu_count() or 1))
+            Syntax(self._files.policy, self._confined, patience_s=_PATIENCE_S)
+            for _ in range(min(_MAX_PARSERS, os.cpu_count() or 1))
         ]
         self._sandbox: Sandbox | None = None
         self._turn = asyncio.Lock()
@@ -87,9 +92,11 @@ class RepositoryIndex:
     def store(self) -> IndexStore:
         return IndexStore(self.file, installed_readers())
 
-    async def update(self, on_progress: Progress = lambda _done, _all: None) -> IndexChange:
-        """Reads what changed, and ranks again when something did."""
-        return await self._updated(lambda updater: updater.update(), on_progress)
+    async def update(
+        self, on_progress: Progress = lambda _done, _all: None, max_s: float = math.inf
+    ) -> IndexChange:
+        """Reads what changed, and ranks again when something did; after `max_s` the rest is left."""
+        return await self._updated(lambda updater: updater.update(), on_progress, time.monotonic() + max_s)
 
     async def refresh(self, on_progress: Progress = lambda _done, _all: None) -> IndexChange:
         """The same without ranking."""
@@ -98,6 +105,10 @@ class RepositoryIndex:
     async def update_files(self, *paths: str) -> IndexChange:
         """Only these files, by their paths in the repository."""
         return await self._updated(lambda updater: updater.update_files(paths))
+
+    async def outline(self, path: str, content: bytes) -> dict[str, Any]:
+        """What a file of this name and content defines, whether or not it is there; raises `NotChecked`."""
+        return await self._parsers[0].outline(path, content)
 
     async def close(self) -> None:
         for each in self._parsers:
@@ -110,6 +121,7 @@ class RepositoryIndex:
         self,
         run: Callable[[Updater], Awaitable[IndexChange]],
         on_progress: Progress = lambda _done, _all: None,
+        until_s: float = math.inf,
     ) -> IndexChange:
         with try_locked(self.file) as is_only, self.store() as store:
             if not is_only:
@@ -121,7 +133,8 @@ class RepositoryIndex:
 
             reader: DocumentText = text_of
             parsers = [_symbols_by(each) for each in self._parsers]
-            return await run(Updater(self.root, self._files, store, parsers, is_code, reader, on_progress))
+            made = Updater(self.root, self._files, store, parsers, is_code, reader, on_progress, until_s)
+            return await run(made)
 
     async def _confined(self) -> Sandbox:
         async with self._turn:

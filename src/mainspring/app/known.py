@@ -6,18 +6,23 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.catalog import Sessions
 from mainspring.errors import UsageError
 from mainspring.events import (
     EngineChosen,
+    Event,
     Limits,
+    MachineChosen,
     ModeChosen,
     ModelChosen,
+    Origin,
     Profile,
     PromptSet,
     SessionResumed,
     SessionStarted,
     SpendReserved,
     TurnStarted,
+    UserSaid,
 )
 from mainspring.folds.caps import is_money_capped
 from mainspring.journal import JournalReader, last_event
@@ -27,17 +32,23 @@ from mainspring.secrets.vault import Vault
 
 class KnownSession(msgspec.Struct, frozen=True):
     """What a session is known to work with before anybody chooses. `limits` are what it was told to spend in
-    its whole life; `is_unpriced` says that a person let it work under them without a price, `allows_home`
-    that they let it work in a folder that holds their home, settings or data."""
+    its whole life; `machine` is where its commands run, empty for here; `is_unpriced` says that a person let
+    it work under them without a price, `allows_home` that they let it work in a folder that holds their home,
+    settings or data; `owner` is who said last what it works on. `moved` says how its workspace came here;
+    with a `store`, machines share it."""
 
     place: Path
     limits: Limits = Limits()
+    machine: str = ""
     is_unpriced: bool = False
     model: ModelChosen | None = None
     mode: str = ""
     engine: EngineChosen | None = None
     allows_home: bool = False
     profile: Profile | None = None
+    owner: Origin | None = None
+    moved: tuple[Event, ...] = ()
+    store: Sessions | None = None
 
 
 async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
@@ -45,12 +56,14 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
     started, spend = await last_event(journal, SessionStarted), await last_event(journal, SpendReserved)
     model, mode = await last_event(journal, ModelChosen), await last_event(journal, ModeChosen)
     engine, prompt = await last_event(journal, EngineChosen), await last_event(journal, PromptSet)
+    machine = await last_event(journal, MachineChosen)
     if started is None:
         raise UsageError("This session is empty: nothing was recorded in it.")
     limits = await _limits_given_before(journal)
     resumed = await last_event(journal, SessionResumed)
     return KnownSession(
         limits=limits,
+        machine=machine.machine if machine else "",
         is_unpriced=spend is not None and not spend.priced and is_money_capped(limits),
         place=workspace_at(
             Path(vault.expand(started.workspace)),
@@ -61,7 +74,14 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
         engine=expanded(engine, vault) if engine else None,
         allows_home=started.allows_home or (resumed is not None and resumed.allows_home),
         profile=prompt.profile if prompt else "standard",
+        owner=await _owner(journal, started),
     )
+
+
+async def _owner(journal: JournalReader, started: SessionStarted) -> Origin | None:
+    """Who said last what a session works on."""
+    last = await last_event(journal, UserSaid)
+    return (last and last.origin) or started.origin
 
 
 async def _limits_given_before(journal: JournalReader) -> Limits:

@@ -16,9 +16,9 @@ import msgspec
 from mainspring.app.arguments import EFFORT, NAME, TARGETS, TEXTS, Kind, check_arguments
 from mainspring.app.blocking import blocking
 from mainspring.app.goals import GoalOptions, goal_text, made_folder, start_goal, with_longest_wait
-from mainspring.app.policies import CLASSIC_SANDBOXES, MODE_NAMES, RUNG_NAMES, classic_sandbox
+from mainspring.app.modes import CLASSIC_SANDBOXES, MODE_NAMES, RUNG_NAMES, classic_sandbox
 from mainspring.documents.lines import as_text, ended_line
-from mainspring.errors import InvalidValue
+from mainspring.errors import InvalidValue, require_type
 from mainspring.events import (
     Effort,
     Evaluation,
@@ -127,6 +127,7 @@ class DrvloopConfig(LoopConfig, frozen=True, kw_only=True):
 async def run_exploop_async(config: ExploopConfig) -> int:
     """Runs experiments until the goal is reached or a limit is; going on where an earlier run ended. The exit
     code: 0 done, 1 iterations or the longest wait used up, 130 stopped, else that of the engine."""
+    require_type(config, ExploopConfig, "config")
     rules = {
         "wait_s": config.wait_seconds,
         "max_wait_s": config.max_wait_seconds,
@@ -137,6 +138,7 @@ async def run_exploop_async(config: ExploopConfig) -> int:
 
 async def run_drvloop_async(config: DrvloopConfig) -> int:
     """Derives the goal claim by claim, each decided by a check; exit codes as those of `run_exploop`."""
+    require_type(config, DrvloopConfig, "config")
     return await _pursued("drvloop", config, {})
 
 

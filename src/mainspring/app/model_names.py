@@ -41,13 +41,13 @@ def close_to(name: str, config: Config) -> tuple[str, ...]:
     return close_names(name, (f"{prefix}{each}" for each in names))
 
 
-def is_unlisted(name: str, config: Config) -> bool:
-    """Whether its provider, when it was asked, did not list a model."""
+def is_listed(name: str, config: Config) -> bool:
+    """Whether its provider, when it was asked, listed a model."""
     spec = resolve(name, config.environment)
     if "@" not in name:
         spec = asked_at(spec, config.key_environment, config.gateway)
     kept = model_lists(config).all().get(place_of(spec))
-    return kept is not None and all(model.id != spec.model for model in kept.models)
+    return kept is not None and any(model.id == spec.model for model in kept.models)
 
 
 def all_names(config: Config) -> Iterator[str]:

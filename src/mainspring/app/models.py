@@ -95,7 +95,8 @@ def delegated_model(name: str, config: Config) -> str:
     models = (
         model for each in tiers.values() for model in ([each] if isinstance(each, str) else each.values())
     )
-    own = (config.model, *config.fallback, *tiers, *models, *config.model_settings)
+    review = config.settings.review.model
+    own = (config.model, *config.fallback, *tiers, *models, *config.model_settings, review)
     if name in own or (find_tier(name, tiers) and name.partition("/")[2]):
         return name
     if "@" in name:

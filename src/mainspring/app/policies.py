@@ -5,45 +5,45 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from mainspring.approvals import LEVELS, MODES, Judgement, Mode, ModePolicy, Policy, Proposed, by_level
+from mainspring.app.dispatch import CommandCall, local_permission, log_refusal
+from mainspring.app.stores import shared_files
+from mainspring.app.team_guard import hold_of
+from mainspring.approvals import MODES, Judgement, Mode, ModePolicy, Policy, Proposed, by_level
 from mainspring.approvals.grants import GrantFile
+from mainspring.approvals.questions import Approver
+from mainspring.catalog import Sessions
+from mainspring.disk.inbox import Inbox
 from mainspring.disk.scan import Scan
-from mainspring.errors import ConfigError, UsageError
+from mainspring.errors import ConfigError
 from mainspring.events import (
     Limits,
 )
-from mainspring.sandbox import LADDER, Confinement, Sandbox
+from mainspring.sandbox import Confinement, Sandbox
 from mainspring.sandbox.limits import MIB
 from mainspring.sandbox.linked_git import linked_git
 from mainspring.sandbox.policy import policy as confined
+from mainspring.secrets.recorder import Recorder
 from mainspring.settings import Config
+from mainspring.turns.permissions import Permissions
 
 if TYPE_CHECKING:
     from mainspring.approvals.rules import Rules
 
 DEFAULT_MODE: Mode = "auto"
-MODE_NAMES = (*MODES, *LEVELS)
 MODE_ABOUT: dict[str, str] = {**MODES}
 """What each mode means, in words."""
-RUNG_NAMES = LADDER
-CLASSIC_SANDBOXES: dict[str, tuple[str, Mode]] = {
-    "read-only": ("", "plan"),
-    "workspace-write": ("", "auto"),
-    "danger-full-access": ("none", "yolo"),
-}
-"""The names that the classic loops know a sandbox by: how commands are confined, and what needs approval."""
 RULES_FILE = "approvals.toml"
-
-
-def classic_sandbox(sandbox: str, mode: str) -> tuple[str, str]:
-    """A sandbox and a mode by our names; a mode that is given counts more than that of a classic name."""
-    rung, meant = CLASSIC_SANDBOXES.get(sandbox, (sandbox, ""))
-    return rung, mode or meant
+_FOR_COMMANDS = ("mainspring.sandbox.ladder", "mainspring.tools.interactive", "mainspring.checks.regressions")
+_FIRST_COMMAND = Proposed(
+    tool="shell", effect="execute", arguments={"command": "true"}, command="true", workspace="/", session=""
+)
 
 
 async def confine(
@@ -82,6 +82,14 @@ class _Late:
         return self._loaded.judge(proposed)
 
 
+def load_for_commands(policy: Policy) -> None:
+    """Loads the code that judges and runs the first command of a session, and has it read a line."""
+    for module in _FOR_COMMANDS:
+        import_module(module)
+    if isinstance(policy, _Late):
+        policy.judge(_FIRST_COMMAND)
+
+
 def build_mode(mode: Mode, level: str, limits: Limits) -> ModePolicy:
     caps = (limits.max_cost_usd, limits.session.usd, limits.goal.usd)
     cap_usd = min((cap for cap in caps if cap is not None), default=None)
@@ -89,11 +97,31 @@ def build_mode(mode: Mode, level: str, limits: Limits) -> ModePolicy:
 
 
 def build_policy(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
+    """What is one's own (`build_own_policy`), under the rules of a team."""
+    return hold_of(config, workspace).laid_over(build_own_policy(mode, workspace, config))
+
+
+def build_own_policy(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
     """The rules of the user and of the project, the grants, and the mode. Rules that are wrong are an error
     here; without any rules, the shell parser is loaded only when a call is judged."""
     late = _Late(lambda: _layered(mode, workspace, config))
     has_rules = any(map(os.path.lexists, rule_files(workspace, config)))
     return _layered(mode, workspace, config) if has_rules else late
+
+
+def permissions_of(
+    recorder: Recorder, policy: Policy, approver: Approver | None, store: Sessions, config: Config
+) -> Permissions:
+    """What a session may do, and who answers; an answer of somebody who may not give it is logged."""
+    asked = CommandCall(operation="approve", permission=local_permission("approve"), session=recorder.session)
+    return Permissions(
+        policy=policy,
+        grants=GrantFile(shared_files(config)),
+        approver=approver,
+        timeout_s=config.settings.approval_timeout_s,
+        inbox=Inbox(store.files(recorder.session)),
+        on_refused=partial(log_refusal, config, asked),
+    )
 
 
 def rule_files(workspace: Path, config: Config) -> tuple[Path, Path]:
@@ -115,7 +143,7 @@ def _layered(mode: ModePolicy, workspace: Path, config: Config) -> Policy:
     from mainspring.approvals import policy, rules, scripts  # noqa: PLC0415 - loads a shell parser, see `build_policy`
 
     home = config.variable("HOME") or "/"
-    file = GrantFile(config.home)
+    file = GrantFile(shared_files(config))
     user, project = rule_files(workspace, config)
     return policy.LayeredPolicy(
         mode,
@@ -192,13 +220,3 @@ def _shown(places: Sequence[str], workspace: Path, config: Config) -> tuple[Path
                     remedy="Correct `show` under [sandbox] in config.toml.",
                 )
     return paths
-
-
-def parse_mode(name: str) -> tuple[Mode, str]:
-    """The mode of a name, and the level of autonomy when the name is one."""
-    if name in LEVELS:
-        return LEVELS[name], name
-    if name not in MODES:
-        names = ", ".join(MODE_NAMES)
-        raise UsageError(f"There is no mode {name!r}.", remedy=f"The modes are {names}.")
-    return name, ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 from mainspring.disk.files import close_to_others, close_tree
@@ -12,7 +13,8 @@ from mainspring.settings import Config, load_config
 
 DATA_NAMES = (
     *("sessions", "steps", "memory", "contents", "daemon", "artifacts", "workspaces", "models", "web"),
-    *("index.sqlite*", "grants.*", "schedules.*", "healed.*", "price-table.json", "debug.log*", "day.lock"),
+    *("audit", "shared"),
+    *("index.sqlite*", "grants.*", "schedules*", "healed.*", "price-table.json", "debug.log*", "day.lock"),
     *("model-lists.json", "plugin-index"),
 )
 SETTINGS_NAMES = (
@@ -21,6 +23,7 @@ SETTINGS_NAMES = (
     "approvals.toml",
     "daemon.env",
     "keys.*",
+    "store.key",
     "project-settings",
     "plugins",
 )
@@ -30,9 +33,17 @@ things in it."""
 
 def private_config(config: Config | None) -> Config:
     """The settings, with the data that they name closed to other users."""
-    config = config or load_config()
+    config = config or own_config()
     make_private(config)
     return config
+
+
+def own_config() -> Config:
+    """The settings of this process, with who is logged in as who gives its commands."""
+    config = load_config()
+    if not config.settings.login.issuer:
+        return config
+    return import_module("mainspring.app.login").with_login(config)
 
 
 def make_private(config: Config) -> tuple[Path, ...]:

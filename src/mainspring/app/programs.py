@@ -13,6 +13,7 @@ from mainspring.app import build
 from mainspring.app.arguments import (
     ALLOW_HOME,
     APPROVER,
+    CHECK,
     COMMAND,
     CONFIG,
     COUNT,
@@ -26,6 +27,8 @@ from mainspring.app.arguments import (
 from mainspring.app.blocking import blocking
 from mainspring.app.operations.attempts import attempted_reply
 from mainspring.app.operations.commands import load_command, load_output
+from mainspring.app.operations.usual_attempts import usual_attempts
+from mainspring.app.private import own_config
 from mainspring.app.step import run_command
 from mainspring.app.toolset import ToolChoice
 from mainspring.app.workspaces import AllowHome
@@ -37,7 +40,7 @@ from mainspring.models import Model
 from mainspring.sandbox import MIB, Sandbox
 from mainspring.session.reply import Reply
 from mainspring.session.session import Session
-from mainspring.settings import Config, load_config
+from mainspring.settings import Config
 from mainspring.turns.runtime import Engine
 
 
@@ -71,19 +74,24 @@ async def run_async(
     prompt: str,
     workspace: Path | str = ".",
     *,
-    attempts: int = 1,
+    attempts: int | None = None,
     check: str | Sequence[str] = (),
     **options: Unpack[OpenOptions],
 ) -> Reply:
     """Opens a session (see `open`), says the prompt, and gives the answer. With `attempts` or a `check` (a
     command line, or several) the prompt is tried so often, each time from the same files, until every check
-    exits with 0; else the best attempt is kept, and the answer is not done."""
-    check_arguments(locals(), prompt=TEXT)
+    exits with 0; else the best attempt is kept, and the answer is not done. Unset, `attempts` is 1, or what
+    `mainspring run` takes for a small model in a project with tests."""
+    check_arguments(locals(), prompt=TEXT, check=CHECK)
     checks = (check,) if isinstance(check, str) else tuple(check)
     async with build.open(workspace, **options) as session:
-        if attempts == 1 and not any(checks):
+        checks = tuple(filter(None, checks))
+        is_usual = attempts is None and not checks
+        if attempts is None:
+            attempts = await usual_attempts(session, prompt) if is_usual else 1
+        if attempts == 1 and not checks:
             return await session.ask(prompt)
-        return await attempted_reply(session, prompt, attempts=attempts, checks=tuple(filter(None, checks)))
+        return await attempted_reply(session, prompt, attempts=attempts, checks=checks, is_usual=is_usual)
 
 
 run = blocking(run_async)
@@ -137,7 +145,7 @@ async def run_step_async(
         approver=APPROVER,
         config=CONFIG,
     )
-    config = config or load_config()
+    config = config or own_config()
     step = await run_command(
         argv,
         folder=cwd,

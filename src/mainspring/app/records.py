@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from mainspring import __version__
+from mainspring.app.dispatch import log_recorded
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow, Sessions
-from mainspring.disk.files import write_private
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.events import Event, Origin, SessionStarted
 from mainspring.journal import Journal
 from mainspring.secrets.recorder import Recorder, hide_secrets
 from mainspring.secrets.redaction import redacted
-from mainspring.secrets.vault import PLACEHOLDER, Vault, open_vault
+from mainspring.secrets.vault import PLACEHOLDER, Vault, keep_vault, open_vault
 from mainspring.settings import Config
-
-_SECRETS_FILE = "secrets.json"
 
 
 @asynccontextmanager
@@ -55,7 +53,7 @@ async def create_recorder(
 
 def vault_of(store: Sessions, session: str, config: Config) -> Vault:
     """The secrets of a session, and what stands in for them."""
-    return _vault_in(store.directory(session), config)
+    return open_vault(store.secret_files(session), config.secrets)
 
 
 def workspace_of(row: SessionRow, store: Sessions, config: Config) -> str:
@@ -85,7 +83,7 @@ async def fork_session(
         parent, at=at, workspace=begun.workspace, origin=begun.origin, is_repaired=is_repaired
     )
     if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
-        write_private(store.directory(made) / _SECRETS_FILE, msgspec.json.encode(kept))
+        keep_vault(store.secret_files(made), kept)
     return made, shared
 
 
@@ -93,22 +91,27 @@ async def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]
     """Makes a session of events that another program told, each with its time in microseconds; they are given
     for the session's id, which is returned."""
 
+    vault: Vault | None = None
+
     def hidden(session: str, folder: Path) -> Iterator[tuple[int, Event]]:
-        vault = _vault_in(folder, config)
+        nonlocal vault
+        vault = open_vault(LocalFiles(folder), config.secrets)
         for time_us, event in events_of(session):
             for each in hide_secrets([event], vault):
                 yield time_us, each
 
-    return await sessions_of(config).compose(hidden)
+    store = sessions_of(config)
+    made = await store.compose(hidden)
+    if vault is not None and (kept := vault.kept()).secrets:
+        keep_vault(store.secret_files(made), kept)
+    return made
 
 
 async def _with_vault(journal: Journal, store: Sessions, config: Config, origin: Origin | None) -> Recorder:
     try:
-        return Recorder(journal, vault_of(store, journal.session, config), origin or config.origin)
+        vault = vault_of(store, journal.session, config)
+        on_commanded = partial(log_recorded, config, journal.session)
+        return Recorder(journal, vault, origin or config.origin, on_commanded)
     except BaseException:
         await journal.close()
         raise
-
-
-def _vault_in(folder: Path, config: Config) -> Vault:
-    return open_vault(folder / _SECRETS_FILE, config.secrets)

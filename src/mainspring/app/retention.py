@@ -1,4 +1,4 @@
-"""Applies `[retention]` once a day in whatever process runs a session, beside its work.
+"""Applies `[retention]` and `[audit] keep_days` once a day in whatever process runs a session, beside it.
 
 It begins when the session is open, so that what runs is never deleted, and is left off when the session
 closes; the next one goes on. What it did stands in `retention.log`, whose age says whether it is due.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mainspring.disk.files import make_file
 from mainspring.errors import MainspringError
+from mainspring.events.counts import plural
 from mainspring.settings import Config
 
 LOG = "retention.log"
@@ -48,7 +49,8 @@ def note_retention(config: Config, said: str) -> None:
 
 def _is_due(config: Config) -> bool:
     wanted = config.settings.retention
-    if wanted.sessions_days is None and wanted.clean_days is None:
+    is_wanted = wanted.sessions_days is not None or wanted.clean_days is not None
+    if not is_wanted and config.settings.audit.keep_days is None and config.daily_anchor is None:
         return False
     return time.time() - _noted_s(config.home / LOG) >= _DAY_S
 
@@ -61,10 +63,16 @@ def _noted_s(path: Path) -> float:
 
 
 async def _apply(config: Config) -> None:
-    from mainspring.app.operations.cleaning import retained  # noqa: PLC0415 - needed once a day
+    from mainspring.app.operations.audit import anchor_audit, prune_audit  # noqa: PLC0415 - needed once a day
+    from mainspring.app.operations.cleaning import retained  # noqa: PLC0415 - as above
 
     try:
         said = await retained(config)
+        await anchor_audit(config)
+        if (days := config.settings.audit.keep_days) is not None and (
+            old := await prune_audit(config, days)
+        ).entries:
+            said += f"{', ' if said else ''}dropped {plural(old.entries, 'entry')} of the audit log"
     except (MainspringError, OSError) as error:
         said = f"not possible: {error}"
     note_retention(config, said)

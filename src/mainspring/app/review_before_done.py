@@ -17,12 +17,14 @@ from mainspring.app.operations.changes import content_in, reviewed_files
 from mainspring.app.operations.review import AGENT, open_reviewer, reviewer
 from mainspring.app.operations.timeline import net_diff
 from mainspring.catalog import Sessions
+from mainspring.checks.regressions import work_began_seq
 from mainspring.checks.review_findings import at_least
 from mainspring.checks.reviewer import ReviewedChange, take_review, told
 from mainspring.checks.risk import sensitive_in
 from mainspring.context.history import read_all
 from mainspring.disk.ids import new_id
-from mainspring.errors import MainspringError
+from mainspring.engines.outside import OutsideModel
+from mainspring.errors import MainspringError, UsageError
 from mainspring.events import (
     REVIEW_SOURCE,
     FilesChanged,
@@ -112,8 +114,14 @@ class ReviewBeforeDone:
 
     async def _reviewed(self, runtime: Runtime, review: str, change: ReviewedChange) -> ReviewEnded:
         agent = reviewer(self._config, runtime.state.workspace)
-        name = self._settings.model or agent.model
-        model = (name and delegated_model(name, self._config)) or SharedModel(runtime.models.current)
+        is_outside = isinstance(runtime.models.current, OutsideModel)  # which is never asked
+        name = self._settings.model or agent.model or (self._config.model if is_outside else "")
+        chosen = name and delegated_model(name, self._config)
+        if is_outside and not chosen:
+            raise UsageError(
+                "an outside agent did the work, and no model is set to review it (`model` in [review])"
+            )
+        model = chosen or SharedModel(runtime.models.current)
         limits = Limits(
             max_steps=agent.max_turns,
             max_tokens=agent.max_tokens,
@@ -143,8 +151,7 @@ def attach_review(session: Session, config: Config, store: Sessions, *, allow_ho
 
 
 async def _on_record(runtime: Runtime) -> _OnRecord:
-    began = await runtime.journal.last("TurnStarted")
-    seq = began.seq if began else 0
+    seq = await work_began_seq(runtime)
     return _folded(seq, await read_all(runtime.journal, kinds=_KINDS, after=seq))
 
 

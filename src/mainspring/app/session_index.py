@@ -35,7 +35,9 @@ def repository_map(place: Path, config: Config, profile: Profile) -> str:
 
 
 def _has_index(place: Path, config: Config) -> bool:
-    return index_file(config.home, repository_root(place.resolve())).exists()
+    """Also one that is just being made."""
+    file = index_file(config.home, repository_root(place.resolve()))
+    return file.exists() or file.with_suffix(".begun").exists()
 
 
 class SessionIndex:

@@ -16,12 +16,12 @@ from mainspring.app.policies import (
     build_policy,
     confine,
     confinement_of,
-    parse_mode,
 )
 from mainspring.app.private import private_config
 from mainspring.app.project_settings import settle
 from mainspring.app.records import create_recorder
-from mainspring.app.stores import commands_of
+from mainspring.app.stores import commands_of, shared_files
+from mainspring.app.team_guard import hold_of
 from mainspring.app.workspaces import AllowHome
 from mainspring.approvals.grants import GrantFile
 from mainspring.approvals.questions import Approver
@@ -52,7 +52,8 @@ async def run_command(
     place = workspace_at(Path(folder))
     config, allows_home = settle(config, place, allow_home=allow_home)
     chosen = template_of(template, config)
-    chosen_mode, level = parse_mode(mode or chosen.mode or config.settings.mode or DEFAULT_MODE)
+    usual = chosen.mode or config.settings.mode or DEFAULT_MODE
+    chosen_mode, level = hold_of(config, place).mode(mode, usual)
     asked = CommandAsked(
         argv=tuple(argv),
         cwd=str(place),
@@ -67,7 +68,7 @@ async def run_command(
         policy=build_policy(build_mode(chosen_mode, level, Limits()), place, config),
         sandbox=partial(confine, sandbox, confinement, config),
         template=chosen,
-        grants=GrantFile(config.home),
+        grants=GrantFile(shared_files(config)),
         approver=approver,
         approval_timeout_s=config.settings.approval_timeout_s,
         on_output=on_output,

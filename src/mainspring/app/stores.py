@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
-from mainspring.catalog import Sessions
+from mainspring.app.permitted_sessions import PermittedSessions
+from mainspring.app.team import InForce, may_have_policy, permission_in, person_of, policies_in, sees
+from mainspring.catalog import Sessions, WorkQueue
 from mainspring.catalog.sqlite import SqliteSessions
-from mainspring.errors import UsageError
+from mainspring.disk.log import log
+from mainspring.disk.shared_files import LocalFiles, SharedFiles
+from mainspring.errors import AccessRefused, UsageError
+from mainspring.journal.chained_log import ChainedLog, ChainedLogFile
+from mainspring.people.operations import Right
+from mainspring.secrets.sealed_files import KEY_VARIABLE, SealedFiles, find_key
 from mainspring.settings import Config
 
 _COMMANDS = "steps"
+_EXTRAS = {
+    "asyncpg": ("Keeping sessions in Postgres", "cluster"),
+    "temporalio": ("Work given out by Temporal ([temporal] in config.toml)", "temporal"),
+}
+
+
+class TemporalPlace(Protocol):
+    """A Temporal server."""
+
+    async def is_ready(self) -> bool:
+        """Whether its page can show our states; `MainspringError` when it cannot be used."""
+        ...
 
 
 class Tables(Protocol):
@@ -31,8 +54,17 @@ class Tables(Protocol):
 
 
 def sessions_of(config: Config) -> Sessions:
-    """The sessions of the database that the settings name, or of the data folder."""
-    return shared_sessions(config, config.store_url) if config.store_url else local_sessions(config)
+    """The sessions of the database that the settings name, or of the data folder; where a team's policy may
+    be in force, those that it lets whoever asks see."""
+    found = shared_sessions(config, config.store_url) if config.store_url else local_sessions(config)
+    return PermittedSessions(found, config, team_policies) if may_have_policy(config) else found
+
+
+def team_policies(config: Config) -> tuple[InForce, ...]:
+    """The policies of a team that are in force."""
+    if not may_have_policy(config):
+        return ()
+    return policies_in(config, shared_files(config) if config.store_url else None)
 
 
 def local_sessions(config: Config) -> Sessions:
@@ -42,7 +74,81 @@ def local_sessions(config: Config) -> Sessions:
 
 def shared_sessions(config: Config, url: str) -> Sessions:
     """The sessions in a database that machines share."""
-    return _module("catalog.postgres").PostgresSessions(_address(config, url), config.home / "shared")
+    return _module("catalog.postgres").PostgresSessions(
+        _address(config, url), config.home / "shared", _seal(config)
+    )
+
+
+def shared_files(config: Config) -> SharedFiles:
+    """The small files that belong to no session: of all machines that share the database, or of this one."""
+    if not config.store_url:
+        return LocalFiles(config.home)
+    return _module("journal.postgres.files").PostgresFiles(_address(config, config.store_url))
+
+
+async def folders_seen(config: Config) -> Callable[[str], bool]:
+    """Whether whoever asks may look at what is in a folder, as the policies are now."""
+    policies = await asyncio.to_thread(team_policies, config)
+    return partial(sees, policies, person_of(config))
+
+
+def check_folder(config: Config, folder: str, operation: str) -> None:
+    """Raises `AccessRefused` when whoever asks may not do this in a folder."""
+    said = permission_in(team_policies(config), person_of(config), operation, folder)
+    if said is not None and not said.is_allowed:
+        raise AccessRefused(said.reason, remedy=said.remedy, rule=said.rule)
+
+
+async def check_right(config: Config, session: str, right: Right) -> None:
+    """Raises `AccessRefused` when whoever asks may not do this to a session."""
+    store = sessions_of(config)
+    if isinstance(store, PermittedSessions):
+        await store.require(session, right)
+
+
+async def session_folder_of(config: Config, session: str) -> str:
+    """Where a session works whose id begins so; empty when nothing is known of one."""
+    store = sessions_of(config)
+    if not isinstance(store, PermittedSessions):
+        return ""
+    return await store.folder_named(session) or ""
+
+
+@asynccontextmanager
+async def work_queue(config: Config) -> AsyncGenerator[WorkQueue]:
+    """The work that machines share; `UsageError` when sessions are kept in files of this machine."""
+    if not config.store_url:
+        raise UsageError(
+            "Workers and queues need a store that machines share.",
+            remedy="Name a database: mainspring config set store.url postgresql://user@host:5432/database",
+        )
+    queue = _module("catalog.postgres_queue").PostgresQueue(shared_sessions(config, config.store_url))
+    try:
+        yield queue
+    finally:
+        await queue.close()
+
+
+@asynccontextmanager
+async def dispatched_queue(config: Config, say: Callable[[str], None] = log) -> AsyncGenerator[WorkQueue]:
+    """The same for whoever adds to it or takes from it; Temporal gives it out when the settings name one."""
+    async with work_queue(config) as queue:
+        if not config.settings.temporal.address:
+            yield queue
+            return
+        temporal = _module("daemon.temporal")
+        yield temporal.TemporalQueue(queue, temporal.TemporalServer(config), say)
+
+
+def check_dispatch(config: Config) -> None:
+    """Raises `UsageError` when work cannot be left to workers here, before there is any."""
+    if config.store_url and config.settings.temporal.address:
+        _module("daemon.temporal")
+
+
+def temporal_server(config: Config) -> TemporalPlace:
+    """The Temporal server that the settings name."""
+    return _module("daemon.temporal").TemporalServer(config)
 
 
 def tables_of(config: Config, url: str) -> Tables:
@@ -56,6 +162,21 @@ def commands_of(config: Config) -> Sessions:
     return SqliteSessions(config.home / _COMMANDS)
 
 
+def audit_log_of(config: Config) -> ChainedLog:
+    """The log of commands."""
+    return ChainedLogFile(config.home / "audit")
+
+
+def store_key(config: Config) -> str:
+    """The key for secrets in the database; empty when this machine has none."""
+    return find_key(config.folder, config.variable(KEY_VARIABLE))
+
+
+def _seal(config: Config) -> Callable[[SharedFiles], SharedFiles] | None:
+    key = store_key(config)
+    return (lambda files: SealedFiles(files, key)) if key else None
+
+
 def _address(config: Config, url: str) -> Any:
     return _module("journal.postgres.connection").StoreAddress(url, config.settings.store.lease_s)
 
@@ -64,8 +185,9 @@ def _module(name: str) -> Any:
     try:
         return import_module(f"mainspring.{name}")
     except ModuleNotFoundError as error:
-        if error.name != "asyncpg":
+        what, extra = _EXTRAS.get(error.name or "", ("", ""))
+        if not extra:
             raise
         raise UsageError(
-            "Sessions in Postgres need the package asyncpg.", remedy="pip install 'mainspring[cluster]'"
+            f"{what} needs the package {error.name}.", remedy=f"pip install 'mainspring[{extra}]'"
         ) from error

@@ -48,21 +48,24 @@ def build_toolbox(
     profile: Profile = "standard",
     more: Sequence[MoreTools] = (),
     model: Model | None = None,
+    shell: Tool = SHELL,
     *,
     has_notify: bool = False,
 ) -> Toolbox:
-    """The tools that a program wants; where it does not say, those of the profile, and `more` behind them."""
+    """The tools that a program wants; where it does not say, those of the profile, and `more` behind them.
+    `shell` stands in the place of that one."""
     if choices is DEFAULT_TOOLS:
         usual = SMALL_TOOLS if profile == "small" else DEFAULT_TOOLS
         usual = (*usual, NOTIFY) if has_notify else usual
         window = model.context_tokens if model else None
         added = (tool for source in more for tool in source.tools(window))
         return Toolbox(
-            [*usual, *added], lambda name: next(filter(None, (each.find(name) for each in more)), None)
+            [*(shell if each.name == SHELL.name else each for each in usual), *added],
+            lambda name: next(filter(None, (each.find(name) for each in more)), None),
         )
     if isinstance(choices, str):
         raise UsageError(f"tools must be a list of tools, not the text {choices!r}.", remedy="Write [name].")
-    return Toolbox([_tool(choice) for choice in choices])
+    return Toolbox([shell if each is SHELL else each for each in map(_tool, choices)])
 
 
 def _tool(choice: ToolChoice) -> Tool:

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from mainspring.errors import ConfigError
-from mainspring.events import ApprovalAsked, AskedScript, BlockedBy, CapScope, Offer
+from mainspring.events import ApprovalAsked, AskedScript, BlockedBy, CapScope, Offer, Quorum
 
 Answer = Literal["allow", "ask", "deny"]
 """Ordered from mild to strict; `ask` means that only a person can say yes."""
@@ -96,7 +96,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """The answer, one sentence for it, the rule that gave it and the kind of that, every part that was
-    judged, and what the price was compared with."""
+    judged, what the price was compared with, and whose yes it takes where a person is asked."""
 
     answer: Answer
     reason: str
@@ -104,6 +104,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     blocked_by: BlockedBy = ""
     allowance: Allowance | None = None
+    quorums: tuple[Quorum, ...] = ()
 
     @property
     def offers(self) -> tuple[Offer, ...]:

@@ -2,7 +2,7 @@
 
 A grant is for one exact call, for a session, for a project or for ever, and covers a command pattern, a path,
 a host or a whole tool. It lifts an `ask`, never a `deny`, and a built-in danger only when it names it. The
-file is replaced whole and synced, under a lock, so neither a crash nor a second process can tear it.
+file is replaced whole, while nobody else changes it, so neither a crash nor a second process can tear it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import hashlib
 import re
 import secrets
 import shlex
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from mainspring.disk.files import locked, write_private
 from mainspring.disk.formats import refuse_newer_json
+from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import ConfigError
 from mainspring.events import ApprovalAsked, ApprovalGiven, AskedScript, Offer, Scope
 
 _FORMAT = 3
+_FILE = "grants.json"
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -69,24 +69,16 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GrantFile:
-    """The grants under one home."""
+    """The grants of one home, or of all machines that share these files."""
 
-    def __init__(self, home: Path) -> None:
-        self._path = home / "grants.json"
+    def __init__(self, files: SharedFiles) -> None:
+        self._files = files
 
     def all(self) -> tuple[Grant, ...]:
         try:
-            data = self._path.read_bytes()
-            refuse_newer_json(self._path, data, _FORMAT)
-            found = msgspec.json.decode(data, type=tuple[Grant, ...] | _Content)
-            return found.grants if isinstance(found, _Content) else found
-        except FileNotFoundError:
-            return ()
-        except (OSError, msgspec.MsgspecError) as error:
-            raise ConfigError(
-                f"The grants in {self._path} cannot be read: {error}.",
-                remedy="Correct the file or delete it; without it every question is asked again.",
-            ) from error
+            return self._decoded(self._files.read(_FILE))
+        except OSError as error:
+            raise self._unreadable(error) from error
 
     def live(self, *, session: str, workspace: str, now_us: int) -> tuple[Grant, ...]:
         return tuple(
@@ -104,22 +96,49 @@ class GrantFile:
                 remedy="Name the session, project or command that it applies to.",
             )
         kept = msgspec.structs.replace(grant, id=grant.id or secrets.token_hex(6))
-        with locked(self._path):
-            self._write((*(each for each in self.all() if each.id != kept.id), kept))
+
+        def added(before: tuple[Grant, ...]) -> tuple[Grant, ...]:
+            return (*(each for each in before if each.id != kept.id), kept)
+
+        self._change(added)
         return kept
 
     def revoke(self, grant_id: str) -> bool:
         """Takes a grant back; False when there was none (any more), so of two users of it one gets True."""
-        with locked(self._path):
-            before = self.all()
-            after = tuple(grant for grant in before if grant.id != grant_id)
-            if len(after) < len(before):
-                self._write(after)
-            return len(after) < len(before)
+        is_found = False
 
-    def _write(self, grants: tuple[Grant, ...]) -> None:
-        write_private(
-            self._path, msgspec.json.format(msgspec.json.encode(_Content(grants)), indent=1) + b"\n"
+        def revoked(before: tuple[Grant, ...]) -> tuple[Grant, ...]:
+            nonlocal is_found
+            after = tuple(grant for grant in before if grant.id != grant_id)
+            is_found = len(after) < len(before)
+            return after
+
+        self._change(revoked)
+        return is_found
+
+    def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> None:
+        def changed(data: bytes | None) -> bytes | None:
+            before = self._decoded(data)
+            if (after := change(before)) == before:
+                return data
+            return msgspec.json.format(msgspec.json.encode(_Content(after)), indent=1) + b"\n"
+
+        self._files.change(_FILE, changed)
+
+    def _decoded(self, data: bytes | None) -> tuple[Grant, ...]:
+        if data is None:
+            return ()
+        refuse_newer_json(self._files.shown(_FILE), data, _FORMAT)
+        try:
+            found = msgspec.json.decode(data, type=tuple[Grant, ...] | _Content)
+        except msgspec.MsgspecError as error:
+            raise self._unreadable(error) from error
+        return found.grants if isinstance(found, _Content) else found
+
+    def _unreadable(self, error: Exception) -> ConfigError:
+        return ConfigError(
+            f"The grants in {self._files.shown(_FILE)} cannot be read: {error}.",
+            remedy="Correct the file or delete it; without it every question is asked again.",
         )
 
 

@@ -308,7 +308,12 @@ def _stricter(verdict: Judgement, must_ask: str) -> Judgement:
     if not must_ask or verdict.answer != "allow":
         return verdict
     return Judgement(
-        answer="ask", reason=must_ask, rule="hook", blocked_by="rule", allowance=verdict.allowance
+        answer="ask",
+        reason=must_ask,
+        rule="hook",
+        blocked_by="rule",
+        allowance=verdict.allowance,
+        quorums=verdict.quorums,
     )
 
 
@@ -337,6 +342,8 @@ def _question(
     is_spending = wanted.is_priced or proposed.allowance is not None
     allowance = verdict.allowance if is_spending else None
     blocked_by: BlockedBy = "agent" if wanted.question else verdict.blocked_by
+    quorums = () if wanted.question else verdict.quorums
+    needs_several = len(quorums) > 1 or any(each.of > 1 for each in quorums)
     question = ApprovalAsked(
         call=wanted.call,
         tool=proposed.tool,
@@ -344,7 +351,7 @@ def _question(
         arguments_sha256=arguments_sha256(text),
         reason=wanted.question or wanted.about + verdict.reason,
         offers=verdict.offers,
-        is_editable=is_editable,
+        is_editable=is_editable and not needs_several,
         scopes=asker.scopes,
         rule=verdict.rule,
         blocked_by=blocked_by,
@@ -353,6 +360,7 @@ def _question(
         cap_usd=allowance.cap_usd if allowance else None,
         cap_scope=allowance.scope if allowance else None,
         scripts=verdict.scripts,
+        quorums=quorums,
     )
     return redacted(question, vault)
 

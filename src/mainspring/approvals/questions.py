@@ -1,4 +1,4 @@
-"""The open questions of a session, and the first answer to each.
+"""The open questions of a session, and the next answer to each that counts.
 
 An answer comes from the approver of this process, from a command (`approve`), from another process by way of
 the inbox, from the clock, or from a new message that makes the question pointless. What is asked and answered
@@ -8,15 +8,16 @@ is recorded by whoever asks, not here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import Protocol
 
 import msgspec
 
+from mainspring.approvals.quorums import NotEntitled
 from mainspring.disk.inbox import AnswerCommand, Inbox, LeftCommand
 from mainspring.errors import UsageError
-from mainspring.events import ApprovalAsked, ApprovalGiven, Decision
+from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Origin
 
 _MAX_TRIES = 20
 """How often one who answers is asked again after an edit that cannot be used; a program may never learn."""
@@ -39,7 +40,8 @@ class _Open(msgspec.Struct, frozen=True):
 
 class Questions:
     """`refusal` says why an answer does not count, `bad_edit` why its edited arguments cannot be used: then
-    an answer of a command leaves the question open. Without an approver only commands answer."""
+    an answer of a command leaves the question open; so does one of somebody who may not give it, for whom
+    `check_entitled` raises and of whom `on_refused` is told. Without an approver only commands answer."""
 
     def __init__(
         self,
@@ -49,7 +51,11 @@ class Questions:
         timeout_s: float | None = None,
         inbox: Inbox | None = None,
         bad_edit: Callable[[ApprovalGiven], str] = lambda _: "",
+        check_entitled: Callable[[ApprovalGiven], None] = lambda _: None,
+        on_refused: Callable[[NotEntitled], Awaitable[None]] | None = None,
     ) -> None:
+        self._check_entitled = check_entitled
+        self._on_refused = on_refused
         self._refusal = refusal
         self._bad_edit = bad_edit
         self._inbox = inbox
@@ -91,6 +97,7 @@ class Questions:
 
     def answer(self, given: ApprovalGiven) -> bool:
         """Answers a question; False when it counts and nobody waits for it here."""
+        self._check_entitled(given)
         if not self._refusal(given) and (why := self._bad_edit(given)):
             raise UsageError(f"The call {given.call} cannot be edited so, and still waits: {why}")
         return self._answer(given)
@@ -136,7 +143,8 @@ class Questions:
     async def _watch(self, call: str) -> None:
         while self._inbox is not None:
             await asyncio.sleep(_LOOK_S)
-            self._look(call)
+            if await self._inbox.is_filled():
+                self._look(call)
 
     def look(self, *, before: LeftCommand) -> None:
         """Takes the answers that were left before another command."""
@@ -148,12 +156,14 @@ class Questions:
         if (inbox := self._inbox) is None:
             return
         for left, given in _answers(inbox, call):
+            if self._open[call].answer.done():
+                return  # what is left may be another person's yes; it is looked at once this is on record
             is_known = (known := self._taken.get(call)) is not None and known.id == left.id
             if is_known or (before and left.id > before.id) or (taken := inbox.take(left)) is None:
                 continue
             try:
                 self.answer(given)
-            except UsageError:
+            except (UsageError, NotEntitled):
                 inbox.refuse(taken, self._refusal(given) or self._bad_edit(given) or _ANSWERED)
             else:
                 self._taken[call] = taken
@@ -167,22 +177,41 @@ class Questions:
             if given is None:
                 asked.answer.set_result(None)
                 return
-            why = "" if self._refusal(given) else self._bad_edit(given)
+            why, is_entitled = await self._objection(given)
+            if not is_entitled and not tries_left:
+                asked.answer.set_result(None)  # nobody here may answer it: it waits for somebody who may
+                return
             if not why or not tries_left:
                 self._answer(given)
                 return
-            reason = f"{asked.question.reason} (the edit cannot be used: {why.removesuffix('.')})"
+            reason = f"{asked.question.reason} ({why.removesuffix('.')})"
             question = msgspec.structs.replace(asked.question, reason=reason)
+
+    async def _objection(self, given: ApprovalGiven) -> tuple[str, bool]:
+        """Why whoever is here is asked again, empty when not; and whether they may answer at all."""
+        try:
+            self._check_entitled(given)
+        except NotEntitled as error:
+            if self._on_refused is not None:
+                await self._on_refused(error)
+            return error.message, False
+        why = "" if self._refusal(given) else self._bad_edit(given)
+        return why and f"the edit cannot be used: {why}", True
 
 
 def _answers(inbox: Inbox, call: str = "") -> list[tuple[LeftCommand, ApprovalGiven]]:
     """The answers that were left for a call, or for any, the oldest first."""
     left = [
-        (each, each.command.given)
+        (each, _of_person(each.command.given, each.origin))
         for each in inbox.waiting(AnswerCommand)
         if isinstance(each.command, AnswerCommand)
     ]
     return [(each, given) for each, given in left if not call or given.call == call]
+
+
+def _of_person(given: ApprovalGiven, origin: Origin) -> ApprovalGiven:
+    """The answer of one person; nobody says for others that they agreed."""
+    return msgspec.structs.replace(given, origin=given.origin or origin, agreed=())
 
 
 def _closed(question: ApprovalAsked, decision: Decision) -> ApprovalGiven:

@@ -64,7 +64,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """The rules of one file; `source` is `user` or `project`."""
+    """The rules of one file; `source` is `user`, `project` or `team`."""
 
     source: str = "user"
     rules: tuple[Rule, ...] = ()
@@ -107,12 +107,17 @@ def parse(
 ) -> Rules:
     """The rules of a text, checked."""
     found = read_toml(text, _File, file=Path(file), known=_FORMAT).rule
-    for number, rule in enumerate(found, start=1):
+    return checked(Rules(source, found), home, file)
+
+
+def checked(rules: Rules, home: str, file: str) -> Rules:
+    """The rules; `ConfigError` names the one that is wrong, or does not do what its examples say."""
+    for number, rule in enumerate(rules.rules, start=1):
         problem = _problem(rule, home)
         if problem:
             label = f"rule {number}" + (f" ({rule.name})" if rule.name else "")
             raise ConfigError(f"{file}, {label}: {problem}.", remedy="Correct the rule or its examples.")
-    return Rules(source, found)
+    return rules
 
 
 def warnings(rules: Rules) -> tuple[str, ...]:

@@ -3,10 +3,10 @@
 Everything outside `journal/` and this package uses sessions through `Sessions`; only `app/stores.py` names
 the implementation. A session has a journal, wherever that is kept, and a local folder (`directory`).
 
-A shared database would keep journals, ownership (an epoch that every append checks), named locks and the
-critical section of the day. What concerns one machine stays in its local folder: processes/, the daemon's
-log, and secrets.json, which must never leave it. Answers and orders in that folder reach only an owner on
-the same machine.
+A shared database keeps journals, ownership (an epoch that every append checks), named locks, the critical
+section of the day, and small files beside a journal (`files`): what was left for the process that runs it,
+and its secrets, encrypted. What concerns one machine stays in its local folder: processes/ and the log of the
+daemon.
 """
 
 from __future__ import annotations
@@ -18,20 +18,37 @@ from typing import BinaryIO, Protocol
 
 from mainspring.catalog.families import DOCS_TITLE
 from mainspring.catalog.fold import Purpose, SessionFold, SessionRow, SessionSpend, Spent, local_day, take
+from mainspring.catalog.queue import (
+    DEFAULT_QUEUE,
+    ClaimChoice,
+    Claimed,
+    QueuedSession,
+    Release,
+    WorkerRow,
+    WorkQueue,
+)
 from mainspring.disk.owner import Owner
+from mainspring.disk.shared_files import SharedFiles
 from mainspring.events import Origin
 from mainspring.journal import Journal, JournalReader, KnownEvents, Verification
 from mainspring.journal.lines import Header
 
 __all__ = [
+    "DEFAULT_QUEUE",
     "DOCS_TITLE",
+    "ClaimChoice",
+    "Claimed",
     "Header",
     "Owner",
     "Purpose",
+    "QueuedSession",
+    "Release",
     "SessionFold",
     "SessionRow",
     "SessionSpend",
     "Spent",
+    "WorkQueue",
+    "WorkerRow",
     "local_day",
     "take",
 ]
@@ -148,6 +165,16 @@ class Sessions(Protocol):
 
     def directory(self, session: str) -> Path:
         """The folder on this machine for the files beside the journal of a session."""
+        ...
+
+    def files(self, session: str) -> SharedFiles:
+        """The small files beside the journal of a session that all who use these sessions share, such as
+        what is left for the process that runs it. They are deleted with it."""
+        ...
+
+    def secret_files(self, session: str) -> SharedFiles:
+        """The same for what may not be read where the journals are kept: encrypted there, or of this machine
+        alone."""
         ...
 
 

@@ -30,7 +30,7 @@ class Today:
     async def held(self) -> AsyncGenerator[Spent]:
         path = self._shelf.home / "day.lock"
         try:
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise JournalUnwritable(
                 f"The day's spending cannot be locked ({error.strerror}).",

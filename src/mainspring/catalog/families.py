@@ -15,6 +15,7 @@ from mainspring.events import (
 )
 
 FAMILY_KINDS = (AttemptsStarted, AttemptsEnded, TasksStarted, TasksEnded, DocsStarted, DocsEnded)
+LINE_LENGTH = 200
 DOCS_TITLE = "pages for "
 """How the title begins of a session that writes pages about source files."""
 
@@ -47,3 +48,11 @@ def family_end(event: Event) -> tuple[str, bool] | None:
             return f"{line}{missing}", not event.undone
         case _:
             return None
+
+
+def first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:LINE_LENGTH]
+
+
+def last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")[:LINE_LENGTH]

@@ -6,13 +6,12 @@ Reads only the kinds it needs, and of long texts only the one it shows, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from datetime import datetime
 from itertools import islice
 from typing import Protocol
 
 import msgspec
 
-from mainspring.catalog.families import FAMILY_KINDS, family_end, family_title
+from mainspring.catalog.families import FAMILY_KINDS, family_end, family_title, first_line, last_line
 from mainspring.events import (
     AssistantSaid,
     Event,
@@ -21,7 +20,9 @@ from mainspring.events import (
     GoalSet,
     IterationStarted,
     ModelChosen,
+    Origin,
     Recorded,
+    SessionResumed,
     SessionStarted,
     SpendReserved,
     SpendSettled,
@@ -32,11 +33,14 @@ from mainspring.events import (
     WaitStarted,
 )
 from mainspring.events.counts import rounded_usd
+from mainspring.events.moments import date_of
 
 _FOLDED = tuple(
     kind.__name__
     for kind in (
         SessionStarted,
+        SessionResumed,
+        UserSaid,
         TurnStarted,
         TurnEnded,
         SpendReserved,
@@ -53,16 +57,16 @@ _FOLDED = tuple(
 )
 _PAGE = 2000
 _SHORT = 100
-_LINE_LENGTH = 200
-_LAST_US = 253_402_200_000_000_000  # the end of the year 9999 in every time zone, up to which there are dates
 
 
 class Purpose(msgspec.Struct, frozen=True):
-    """What a spend was for: the day (of local time) on which it was reserved, the model, and its source."""
+    """What a spend was for: the day (of local time) on which it was reserved, the model, its source, and the
+    person whose word it followed."""
 
     day: str
     model: str
     source: str
+    person: str = ""
 
 
 class Spent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -124,6 +128,7 @@ class SessionFold(msgspec.Struct, kw_only=True, omit_defaults=True):
     waits: tuple[str, ...] = ()
     parent: str = ""
     agent: str = ""
+    person: str = ""
 
     @property
     def cost_usd(self) -> float:
@@ -141,7 +146,7 @@ class SessionFold(msgspec.Struct, kw_only=True, omit_defaults=True):
 def local_day(time_us: int) -> str:
     """The day (`2026-01-31`) that this machine's clock shows at a moment: caps of a day, `cost` and schedules
     all mean this one."""
-    return datetime.fromtimestamp(min(max(time_us, 0), _LAST_US) / 1e6).astimezone().date().isoformat()
+    return date_of(time_us).astimezone().date().isoformat()
 
 
 class EventSource(Protocol):
@@ -271,18 +276,21 @@ def take(fold: SessionFold, recorded: Recorded) -> int:
         case SessionStarted() as started:
             fold.workspace, fold.parent, fold.agent = started.workspace, started.parent, started.agent
             fold.inherited_seq = started.parent_seq
+            _take_person(fold, started.origin)
+        case SessionResumed(origin=origin) | UserSaid(origin=origin):
+            _take_person(fold, origin)
         case TurnStarted():
             fold.is_open = True
         case TurnEnded(ending=ending, detail=detail):
             fold.ending, fold.is_open, fold.waits = ending, False, ()
             if detail:
-                fold.last_line, fold.last_line_seq = _last_line(detail), recorded.seq
+                fold.last_line, fold.last_line_seq = last_line(detail), recorded.seq
             return recorded.seq
         case SpendReserved() | SpendSettled() if recorded.seq <= fold.inherited_seq:
             pass  # a fork does not pay for its parent
         case SpendReserved() as reserved if not reserved.child:
             model = reserved.model or fold.model
-            fold.reserved[reserved.spend] = _reserved(reserved, model, recorded.time_us)
+            fold.reserved[reserved.spend] = _reserved(reserved, model, recorded.time_us, fold.person)
         case SpendSettled() as settled:
             _settle(fold, settled)
         case ModelChosen(model=model):
@@ -294,11 +302,11 @@ def take(fold: SessionFold, recorded: Recorded) -> int:
 
 def _take_family(fold: SessionFold, event: Event, seq: int) -> None:
     if title := family_title(event):
-        fold.title, fold.is_open = _last_line(title), True
+        fold.title, fold.is_open = last_line(title), True
     elif ended := family_end(event):
         line, is_done = ended
         fold.ending, fold.is_open = ("done" if is_done else "failed"), False
-        fold.last_line, fold.last_line_seq = _last_line(line), seq
+        fold.last_line, fold.last_line_seq = last_line(line), seq
 
 
 def _take_work(fold: SessionFold, recorded: Recorded) -> None:
@@ -316,7 +324,7 @@ def _take_goal(
 ) -> None:
     match event:
         case GoalSet():
-            fold.goal = fold.title = _first_line(event.text)
+            fold.goal = fold.title = first_line(event.text)
             fold.goal_state = ""
         case IterationStarted():
             fold.iterations, fold.goal_state, fold.waits = event.iteration, "", ()
@@ -331,7 +339,7 @@ def _take_goal(
             fold.waits = tuple(name for name in fold.waits if name != wait)
 
 
-def _reserved(reserved: SpendReserved, model: str, time_us: int) -> Reserved:
+def _reserved(reserved: SpendReserved, model: str, time_us: int, person: str) -> Reserved:
     spent = Spent(
         usd=reserved.usd,
         held_tokens=reserved.tokens,
@@ -340,12 +348,18 @@ def _reserved(reserved: SpendReserved, model: str, time_us: int) -> Reserved:
         unsettled=1,
         unpriced=int(not reserved.priced),
     )
-    key = msgspec.json.encode((local_day(time_us), model, reserved.source)).decode()
+    key = msgspec.json.encode((local_day(time_us), model, reserved.source, person)).decode()
     return Reserved(key, spent)
 
 
 def _purpose(key: str) -> Purpose:
-    return Purpose(*msgspec.json.decode(key, type=tuple[str, str, str]))
+    return Purpose(*msgspec.json.decode(key, type=tuple[str, str, str, str]))
+
+
+def _take_person(fold: SessionFold, origin: Origin | None) -> None:
+    """Whose work it is from here on; what the daemon and workers start is nobody's."""
+    if origin is not None and origin.user and origin.face != "daemon":
+        fold.person = origin.user
 
 
 def _settle(fold: SessionFold, settled: SpendSettled) -> None:
@@ -371,19 +385,11 @@ def _take_texts(fold: SessionFold, file: EventSource, *, after: int, until: int,
     if not fold.title:
         for recorded in file.read(after=after, until=until, kinds=("UserSaid",), limit=1):
             if isinstance(recorded.event, UserSaid):
-                fold.title = _first_line(recorded.event.text)
+                fold.title = first_line(recorded.event.text)
     if file.read(after=ended, until=until, kinds=("UserSaid",), limit=1):
         fold.is_open = True
     said = file.last("AssistantSaid")
     if said is not None and said.seq > fold.last_line_seq and isinstance(said.event, AssistantSaid):
-        line = _last_line(said.event.text)
+        line = last_line(said.event.text)
         if line:
             fold.last_line, fold.last_line_seq = line, said.seq
-
-
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:_LINE_LENGTH]
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")[:_LINE_LENGTH]

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import islice
@@ -23,15 +31,18 @@ from mainspring.catalog.fold import SessionFold, SessionRow, SessionSpend, Spent
 from mainspring.catalog.folder import match_prefix, unknown, valid_id
 from mainspring.catalog.fork import changed_start, copied, shared_events
 from mainspring.catalog.index import fold_version
+from mainspring.catalog.waited_events import WaitedEvents
 from mainspring.disk.files import make_folder
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import Owner
+from mainspring.disk.shared_files import LocalFiles, SharedFiles
 from mainspring.errors import JournalError, JournalOwned, UsageError
-from mainspring.events import Origin, Recorded
+from mainspring.events import Origin
 from mainspring.journal import KnownEvents, Verification, hashchain
 from mainspring.journal.lines import Header, read_header, read_lines, refused, write_journal
 from mainspring.journal.postgres import leases
 from mainspring.journal.postgres.connection import StoreAddress, StoreConnection
+from mainspring.journal.postgres.files import REMOVE_ALL, PostgresFiles, span
 from mainspring.journal.postgres.journal import PostgresJournal, open_journal
 from mainspring.journal.postgres.reader import PostgresEvents, PostgresReader, pieces_of, stored_events
 from mainspring.journal.stored import Row
@@ -65,6 +76,7 @@ SELECT id, last_seq, fold.known, lease.epoch, lease.owner, lease.until > clock_t
 FROM mainspring.sessions
 LEFT JOIN mainspring.folds AS fold ON fold.session = id AND fold.version = $1
 LEFT JOIN mainspring.leases AS lease ON lease.name = 'session/' || id
+WHERE $2::text[] IS NULL OR id = ANY($2)
 """
 _KEEP_FOLD = """
 INSERT INTO mainspring.folds SELECT id, $2, $3 FROM mainspring.sessions WHERE id = $1
@@ -99,11 +111,18 @@ class _Today:
 
 
 class PostgresSessions:
-    """The sessions of one database. `home` is where the folders beside their journals are made."""
+    """The sessions of one database. `home` is where the folders beside their journals are made; `seal`
+    encrypts what may not be read in the database, and without it that stays in those folders."""
 
-    def __init__(self, address: StoreAddress, home: Path) -> None:
+    def __init__(
+        self,
+        address: StoreAddress,
+        home: Path,
+        seal: Callable[[SharedFiles], SharedFiles] | None = None,
+    ) -> None:
         self.address = address
         self._folder = home / "sessions"
+        self._seal = seal
 
     @asynccontextmanager
     async def connected(self) -> AsyncGenerator[StoreConnection]:
@@ -132,6 +151,7 @@ class PostgresSessions:
         await self._require(session)
         async with self.lock(leases.of_session(session), shown=session, is_forgotten=True):
             await self._ask(lambda c: c.execute(_DELETE, session))
+            await self._ask(lambda c: c.execute(REMOVE_ALL, *span(f"sessions/{session}")))
             await asyncio.to_thread(shutil.rmtree, self._folder / session, ignore_errors=True)
 
     async def accept(self, session: str) -> Verification:
@@ -160,9 +180,13 @@ class PostgresSessions:
         return [name for (name,) in await self._ask(lambda c: c.fetch(_NAMES))]
 
     async def rows(self) -> list[SessionRow]:
+        return await self.rows_of(None)
+
+    async def rows_of(self, names: Sequence[str] | None) -> list[SessionRow]:
+        """Those of some sessions; of all without names."""
         rows = [
             row_of(name, each.fold, problem=each.problem, is_owned=partial(bool, each.is_owned))
-            for name, each in (await self._listed()).items()
+            for name, each in (await self._listed(names)).items()
         ]
         return sorted(rows, key=lambda row: (row.updated_us, row.id), reverse=True)
 
@@ -272,6 +296,12 @@ class PostgresSessions:
             raise unknown(session)
         return directory
 
+    def files(self, session: str) -> PostgresFiles:
+        return PostgresFiles(self.address, f"sessions/{valid_id(session)}")
+
+    def secret_files(self, session: str) -> SharedFiles:
+        return self._seal(self.files(session)) if self._seal else LocalFiles(self.directory(session))
+
     async def _ask(self, do: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
         async with self.connected() as connection:
             return await connection.use(do)
@@ -321,10 +351,12 @@ class PostgresSessions:
         await held.executemany(_ADD_EVENTS, [(name, *event) for event in events])
         return events
 
-    async def _listed(self) -> dict[str, _Listed]:
-        version = fold_version()
+    async def _listed(self, names: Sequence[str] | None = None) -> dict[str, _Listed]:
+        version, wanted = fold_version(), None if names is None else list(names)
+        if wanted == []:
+            return {}
         async with self.connected() as connection:
-            found = await connection.use(lambda c: c.fetch(_LISTED, version))
+            found = await connection.use(lambda c: c.fetch(_LISTED, version, wanted))
             return {
                 name: await self._current(connection, name, last_seq, known, leases.owner_in(lease))
                 for name, last_seq, known, *lease in found
@@ -336,7 +368,7 @@ class PostgresSessions:
         fold, is_owned = _decoded(known), owner is not None and owner.is_alive
         if fold is not None and fold.seq == last_seq:
             return _Listed(fold, is_owned)
-        source = _Source(PostgresReader(name, connection), asyncio.get_running_loop())
+        source = WaitedEvents(PostgresReader(name, connection), asyncio.get_running_loop())
         try:
             fold = await asyncio.to_thread(advance, fold or SessionFold(), source)
         except JournalError as error:
@@ -344,24 +376,6 @@ class PostgresSessions:
         encoded = _ENCODE(fold)
         await connection.use(lambda c: c.execute(_KEEP_FOLD, name, fold_version(), encoded))
         return _Listed(fold, is_owned)
-
-
-class _Source:
-    """A journal that is read in another thread than that of its event loop."""
-
-    def __init__(self, reader: PostgresReader, loop: asyncio.AbstractEventLoop) -> None:
-        self._reader, self._loop = reader, loop
-
-    def read(
-        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
-    ) -> list[Recorded]:
-        return self._wait(self._reader.read(after=after, until=until, kinds=kinds, limit=limit))
-
-    def last(self, *kinds: str) -> Recorded | None:
-        return self._wait(self._reader.last(*kinds))
-
-    def _wait(self, asked: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
 
 
 _ENCODE = msgspec.json.Encoder().encode

@@ -24,6 +24,7 @@ from mainspring.catalog.fork import fork
 from mainspring.catalog.transfer import export, import_journal
 from mainspring.disk.files import make_folder
 from mainspring.disk.owner import Owner, owned, owner_of
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.errors import JournalUnwritable
 from mainspring.events import Origin
 from mainspring.journal import KnownEvents, Verification, tables
@@ -136,6 +137,12 @@ class SqliteSessions:
 
     def directory(self, session: str) -> Path:
         return self.shelf.directory(session)
+
+    def files(self, session: str) -> LocalFiles:
+        return LocalFiles(self.directory(session))
+
+    def secret_files(self, session: str) -> LocalFiles:
+        return self.files(session)
 
     def _accept(self, session: str) -> Verification:
         directory = self.directory(session)

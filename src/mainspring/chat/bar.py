@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mainspring.chat.palette import Palette
+from mainspring.chat.width import clipped, get_width
 from mainspring.documents.lines import money
+from mainspring.events import OnTime, WaitStarted
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain_name
 
@@ -25,7 +27,7 @@ def bar_line(status: SessionStatus, palette: Palette, *, columns: int, now_us: i
     shown = [text for rank, text in parts if (rank, text) in kept]
     line = " " + " · ".join(shown)
     is_tight = status.window and status.tokens / status.window >= _NEARLY_FULL
-    return palette.paint(line[: columns - 1], *(("yellow",) if is_tight else ("dim",)))
+    return palette.paint(clipped(line, columns - 1), *(("yellow",) if is_tight else ("dim",)))
 
 
 def short_model(name: str) -> str:
@@ -46,23 +48,35 @@ def _parts(status: SessionStatus, *, now_us: int, queued: int) -> list[tuple[int
         parts.append((3, f"context {status.tokens / status.window:.0%}"))
     elif status.tokens:
         parts.append((6, f"{status.tokens:,} tokens"))
-    cap = f" of {money(status.cap_usd)}" if status.cap_usd is not None else ""
+    cap = f" of {_cap(status.cap_usd)}" if status.cap_usd is not None else ""
     parts.append((2, f"{money(status.spent_usd)}{cap}"))
     if status.processes:
         parts.append((4, plural(status.processes, "process")))
-    parts += [(3, _wait(each.deadline_us, now_us)) for each in status.waits[:1]]
+    parts += [(3, _wait(each, now_us)) for each in status.waits[:1]]
     if queued:
         parts.append((2, f"{queued} queued"))
     return parts
 
 
-def _wait(deadline_us: int | None, now_us: int) -> str:
-    if deadline_us is None:
+def _cap(usd: float) -> str:
+    """As people name a limit: in whole dollars or cents, where it is."""
+    cents = round(usd * 100, 4)
+    return money(usd) if cents % 1 else f"${usd:.2f}".removesuffix(".00")
+
+
+def _wait(wait: WaitStarted, now_us: int) -> str:
+    """How long it lasts: exactly, where it is for a time alone, else at most."""
+    times = [each.at_us for each in wait.conditions if isinstance(each, OnTime)]
+    ends = [*([wait.deadline_us] if wait.deadline_us is not None else []), *times]
+    if wait.needs == "all" and len(wait.conditions) > 1:
+        ends = [wait.deadline_us] if wait.deadline_us is not None else []
+    if not ends:
         return "waiting"
-    left = max((deadline_us - now_us) // 1_000_000, 0)
+    left = max((min(ends) - now_us) // 1_000_000, 0)
     hours, minutes, seconds = left // 3600, left // 60 % 60, left % 60
-    return f"waiting, at most {f'{hours}:{minutes:02d}' if hours else minutes}:{seconds:02d}"
+    most = "" if len(times) == len(wait.conditions) == 1 else ", at most"
+    return f"waiting{most} {f'{hours}:{minutes:02d}' if hours else minutes}:{seconds:02d}"
 
 
 def _width(texts: Sequence[str]) -> int:
-    return 1 + sum(map(len, texts)) + 3 * (len(texts) - 1)
+    return 1 + sum(map(get_width, texts)) + 3 * (len(texts) - 1)

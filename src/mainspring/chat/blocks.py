@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mainspring.chat.palette import Palette
-from mainspring.chat.width import clipped, get_width, packed, wrapped
+from mainspring.chat.width import clipped, clipped_name, get_width, packed, wrapped
 from mainspring.documents.call_lines import call_line
 from mainspring.documents.lines import as_text, attachment_lines, change_line, ended_line
 from mainspring.events import (
@@ -20,6 +20,7 @@ from mainspring.events import (
     CallEnded,
     ChildEnded,
     Event,
+    FileChange,
     FilesChanged,
     NoteAdded,
     Origin,
@@ -46,6 +47,10 @@ _CALL_CHARS = 100
 _LEAST_CHARS = 12
 _ROOM_FOR_WORDS = 50
 _SHOWN_FILES = 4
+_SAID_LINES = 20
+_SAID_CHARS = 4000
+_MARGIN = " " * 7
+_TAB = 4
 _UNSHOWN = (SessionStarted, SessionResumed, SandboxChosen, ApprovalAsked)
 """What the head of a chat, its bar or the question itself says."""
 
@@ -76,13 +81,18 @@ def event_block(event: Event, palette: Palette, *, columns: int = _WIDE) -> str:
 
 
 def said_block(said: UserSaid, palette: Palette, *, is_steering: bool, here: Origin) -> str:
-    """What a person said, and from where when that is not this chat."""
-    first, *rest = plain(said.text).split("\n")
+    """What a person said, and from where when that is not this chat; of what was pasted the beginning."""
+    first, *rest = (
+        line[:_SAID_CHARS] + "…" * (len(line) > _SAID_CHARS) for line in plain(said.text).split("\n")
+    )
     where = sender(said.origin, here)
     hints = [*(["steers the turn"] if is_steering else []), *([where] if where else [])]
     hint = palette.paint(f"  ({', '.join(hints)})", "dim") if hints else ""
     lines = [palette.paint("› ", "cyan", "bold") + palette.paint(first, "bold") + hint]
-    lines += ["  " + palette.paint(line, "bold") for line in rest]
+    left = len(rest) + 1 - _SAID_LINES
+    shown = rest[: _SAID_LINES - 1] if left > 1 else rest
+    lines += ["  " + palette.paint(line, "bold") for line in shown]
+    lines += [palette.paint(f"  … {plural(left, 'more line')}", "dim")] if left > 1 else []
     return "\n".join([*lines, *(palette.paint(line, "dim") for line in attachment_lines(said.media))])
 
 
@@ -107,10 +117,15 @@ def question_block(text: str, palette: Palette) -> str:
     return "\n".join(["", *shown])
 
 
-def answer_block(given: ApprovalGiven, palette: Palette, here: Origin) -> str:
-    """An answer, and from where it came when that is elsewhere."""
+def answer_block(
+    given: ApprovalGiven, palette: Palette, here: Origin, *, title: str = "", columns: int = _WIDE
+) -> str:
+    """An answer, from where it came when that is elsewhere, and the call that it is about."""
     where = sender(given.origin, here)
-    return palette.marked(as_text(given) + (f" ({where})" if where else ""))
+    text = as_text(given) + (f" ({where})" if where else "")
+    room = columns - get_width(text) - 3
+    about = f" · {clipped(title, room)}" if title and room >= _LEAST_CHARS and "\n" not in text else ""
+    return palette.marked(text + about)
 
 
 def call_title(call: CallAsked) -> str:
@@ -135,15 +150,17 @@ def call_block(
     mark = palette.paint("✓", "green") if is_ok else palette.paint("✗", "red")
     words = _child_words(child) if child else "" if has_changes and is_ok else few_words(ended)
     ending = "" if is_ok else f"exit code {ended.exit_code}" if ended.exit_code else ended.outcome
+    words = "" if words == ending else words
     room = columns - len(name) - 3
     end = " · ".join(filter(None, (ending, took(ended.duration_s))))
     if get_width(" · ".join((rest, words, end))) > room:
-        words = clipped(words, room // 3) if room >= _ROOM_FOR_WORDS else ""
+        left = room - get_width(rest) - get_width(end) - 6
+        words = clipped(words, max(room // 3, left)) if room >= _ROOM_FOR_WORDS else ""
     said = " · ".join(filter(None, (words, end)))
     if ending and room - get_width(said) - 3 < _LEAST_CHARS:
         said = ending  # how it ended says more than how long it took
     tail = palette.paint(f" · {said}", "dim") if said else ""
-    asked = clipped(rest, max(room - (get_width(said) + 3 if said else 0), _LEAST_CHARS))
+    asked = clipped_name(rest, max(room - (get_width(said) + 3 if said else 0), _LEAST_CHARS))
     line = f"{mark} {palette.paint(name, 'bold')} {asked}".rstrip() + tail
     warned = [palette.paint(f"  ! reads like orders: {plain(each)}", "yellow") for each in ended.suspicious]
     if child and child.conflicts:
@@ -188,17 +205,26 @@ def ended_block(event: TurnEnded, palette: Palette, *, columns: int = _WIDE) -> 
 
 
 def changes_block(
-    changed: FilesChanged, diffs: Sequence[Sequence[str]], palette: Palette, *, limit: int = DIFF_LINES
+    changed: FilesChanged,
+    diffs: Sequence[Sequence[str]],
+    palette: Palette,
+    *,
+    columns: int = _WIDE,
+    limit: int = DIFF_LINES,
+    named: str = "",
 ) -> str:
-    """What became of files, each with its diff, as far as they fit; `/diff` shows all."""
+    """What became of files, each with its diff, as far as they fit; `/diff` shows all. The file that the line
+    above has named is not named again."""
     lines: list[str] = []
-    for number, change in enumerate(changed.changes):
+    shown = [(at, each) for at, each in enumerate(changed.changes) if not _is_way(each, changed.changes)]
+    for number, (at, change) in enumerate(shown):
         if len(lines) >= limit or number >= _SHOWN_FILES:
-            left = len(changed.changes) - number
-            lines.append(palette.paint(f"  … {plural(left, 'more file')}: /diff", "dim"))
+            lines.append(palette.paint(f"  … {plural(len(shown) - number, 'more file')}: /diff", "dim"))
             break
-        lines.append("  " + palette.marked(plain_name(change_line(change))))
-        body = diff_lines(diffs[number], palette) if number < len(diffs) else []
+        body = diff_lines(diffs[at], palette, columns=columns) if at < len(diffs) else []
+        if len(shown) > 1 or change.path != named or not body:
+            mark, _, path = plain_name(change_line(change)).partition(" ")
+            lines.append("  " + palette.marked(f"{mark} {clipped_name(path, columns - 4)}"))
         room = max(limit - len(lines), 1)
         lines += body[:room]
         if len(body) > room:
@@ -207,8 +233,17 @@ def changes_block(
     return "\n".join(lines)
 
 
-def diff_lines(diff: Sequence[str], palette: Palette) -> list[str]:
-    """A unified diff with the numbers of its lines, in colour."""
+def _is_way(change: FileChange, changes: Sequence[FileChange]) -> bool:
+    """Whether it is a folder that came or went with what is in it."""
+    state = change.after or change.before
+    is_folder = state is not None and state.kind == "folder"
+    return is_folder and any(
+        each.path.startswith(f"{change.path}/") and each.kind == change.kind for each in changes
+    )
+
+
+def diff_lines(diff: Sequence[str], palette: Palette, *, columns: int = _WIDE) -> list[str]:
+    """A unified diff with the numbers of its lines, in colour; long lines are broken at words."""
     shown: list[str] = []
     old = new = 0
     for raw in diff:
@@ -223,9 +258,12 @@ def diff_lines(diff: Sequence[str], palette: Palette) -> list[str]:
         sign, text = line[:1], line[1:]
         number = old if sign == "-" else new
         tone = {"+": "green", "-": "red"}.get(sign)
-        body = f"{sign or ' '} {text}"
-        margin = palette.paint(f"{number:>6} ", "dim") if sign in ("+", "-", " ") else " " * 7
-        shown.append(margin + (palette.paint(body, "green" if sign == "+" else "red") if tone else body))
+        margin = f"{number:>6} " if sign in ("+", "-", " ") else _MARGIN
+        first, *rest = wrapped(text.expandtabs(_TAB), columns - len(_MARGIN) - 2).split("\n")
+        for lead, mark, part in ((margin, sign or " ", first), *((_MARGIN, " ", each) for each in rest)):
+            body = f"{mark} {part}"
+            painted = palette.paint(body, "green" if sign == "+" else "red") if tone else body
+            shown.append(palette.paint(lead, "dim") + painted)
         old += sign in ("-", " ")
         new += sign in ("+", " ")
     return shown

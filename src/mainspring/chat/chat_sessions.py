@@ -19,14 +19,17 @@ from mainspring.chat.commands import COMMANDS
 from mainspring.chat.input_worker import run_entered
 from mainspring.chat.loop import OPENING, RENDERER, ChatLoop
 from mainspring.chat.message_queues import ChatWaiting
+from mainspring.chat.palette import Tone
 from mainspring.chat.seat import ChatOptions
 from mainspring.chat.user_commands import user_command_help
 from mainspring.chat.watched_chat import WatchedChat
+from mainspring.chat.width import wrapped
 from mainspring.errors import JournalOwned, MainspringError
 from mainspring.events import Limits
 from mainspring.session.session import Session
 
-_CLOSED = "no session is open: Enter tries again, /model NAME with another model, /quit leaves"
+_FILES_S = 2.0
+_CLOSED = "no session is open: Enter tries again, /model NAME with another, /quit leaves"
 
 
 class ChatSessions:
@@ -63,7 +66,12 @@ class ChatSessions:
             await asyncio.to_thread(hand_over, chat.config, self._before.session)
         elif self._before is not None and is_kept:
             way = f"· mainspring chat --resume {self._before.session} goes on with this session."
-            chat.surface.write(chat.surface.palette.paint(f"\n{way}", "dim"))
+            self._say(way, "dim")
+
+    def _say(self, text: str, tone: Tone) -> None:
+        surface = self._chat.surface
+        shown = text if surface.takes_lines else wrapped(text, surface.columns)
+        surface.write("\n" + surface.palette.paint(shown, tone))
 
     async def _run_one(self, options: ChatOptions) -> None:
         """Opens a session, or watches the process that runs it."""
@@ -156,9 +164,18 @@ class ChatSessions:
     async def _prepare(self, session: Session) -> None:
         """What is wanted a moment after the session is open: the paths that `@` completes, and what renders
         answers."""
-        self._chat.files = await workspace_files(session)
-        self._chat.surface.complete_again()
+        chat = self._chat
+        chat.files = await workspace_files(session)
+        chat.surface.refresh()
+        chat.surface.complete_again()
         await asyncio.to_thread(import_module, RENDERER)
+        while True:  # later files are looked for when somebody wants to name one
+            await asyncio.sleep(_FILES_S)
+            chat.files_wanted.clear()
+            await chat.files_wanted.wait()
+            before, chat.files = chat.files, await workspace_files(session)
+            if chat.files != before:
+                chat.surface.complete_again()
 
     async def _watch(self, session: Session) -> None:
         async with aclosing(session.subscribe(session.opened_seq, deltas=True)) as events:
@@ -171,10 +188,13 @@ class ChatSessions:
         last = await session.journal.last("UserSaid") if session.opened_seq else None
         if last is not None:
             past = chat.new_view()
+            past.is_past = True
             after = max(last.seq - 1, self._shown.get(session.id, 0), options.shown_seq)
             for item in await session.journal.read(after=after, until=session.opened_seq):
                 for text in past.take(item, now_s=0.0):
                     chat.surface.write(text)
+            for text in past.unfinished() if session.is_turn_wanted else ():
+                chat.surface.write(text)
         if last is not None and session.is_turn_wanted:
-            hint = "\n· This turn was interrupted: /continue goes on with it, a message says something else."
-            chat.surface.write(chat.surface.palette.paint(hint, "yellow"))
+            hint = "· This turn was interrupted: /continue goes on with it, a message says something else."
+            self._say(hint, "yellow")

@@ -29,12 +29,16 @@ _KEYS = (
     ("Up", "on an empty line: take back what waits, else what was entered before"),
     ("Ctrl-J", "a new line, as Shift-Enter where the terminal reports it; Ctrl-X Ctrl-E opens your editor"),
     ("Tab", "complete a command or @path"),
+    ("Shift-Tab", "choose what needs approval, as /mode"),
     ("Ctrl-R", "search in what was entered before"),
     ("Ctrl-V", "attach the image in the clipboard; a path of an image attaches that"),
     ("Esc", "stop the turn; twice: go back to an earlier message"),
     ("Ctrl-C", "stop the turn, or empty the line; twice: leave"),
     ("Ctrl-Z", "suspend; fg comes back"),
 )
+_ALONE = ("!", "#")
+_LEAST_ROOM = 30
+"""So many columns are wanted for what is said beside a name."""
 _LINES = (
     ("!COMMAND", "run a command here; the model sees its output with your next message"),
     ("#TEXT", "remember something about this project"),
@@ -47,6 +51,8 @@ async def run_line(desk: Desk, line: str, chips: Chips) -> None:
         await run_shell(desk, chips.whole(line[1:]).strip())
     elif line.startswith("#") and line[1:].strip() and "\n" not in line:
         await remember_line(desk, line[1:].strip())
+    elif line.strip() in _ALONE:
+        raise UsageError(f"{line.strip()} alone does nothing.", remedy="!COMMAND runs one, #TEXT remembers.")
     elif line.startswith("/") and not _is_path(line):
         await _run_command(desk, line)
     else:
@@ -104,9 +110,14 @@ async def _help(desk: Desk, name: str) -> None:
 def _table(rows: Sequence[tuple[str, str]], columns: int) -> list[str]:
     """What is explained, and what is said of it: beside it, or below it where that is too narrow."""
     width = max((len(name) for name, _ in rows), default=0)
-    if all(width + len(about) + 4 <= columns for _, about in rows):
-        return [f"  {name:<{width}}  {about}" for name, about in rows]
-    return [line for name, about in rows for line in (f"  {name}", wrapped(f"      {about}", columns))]
+    room = columns - width - 4
+    if room < _LEAST_ROOM:
+        return [line for name, about in rows for line in (f"  {name}", wrapped(f"      {about}", columns))]
+    lines: list[str] = []
+    for name, about in rows:
+        first, *rest = wrapped(about, room).split("\n")
+        lines += [f"  {name:<{width}}  {first}", *(f"{' ' * (width + 4)}{each}" for each in rest)]
+    return lines
 
 
 COMMANDS: dict[str, SlashCommand] = {

@@ -63,9 +63,13 @@ class Desk(msgspec.Struct, frozen=True):
 
     def change(self, options: ChatOptions, *, between: Callable[[], Awaitable[None]] | None = None) -> None:
         """Closes this session and opens another; in between the journal is nobody's."""
+        self.check_idle()
+        self.seat.change(options, between=between)
+
+    def check_idle(self) -> None:
+        """Refuses what cannot be done while a turn of this session runs here."""
         if self.session.is_running and isinstance(self.session, Session):
             raise UsageError("A turn is running.", remedy="Stop it first: Esc.")
-        self.seat.change(options, between=between)
 
     async def say(self, text: str) -> None:
         """Says something: to a running turn when its step is over, and until then it can be taken back. A

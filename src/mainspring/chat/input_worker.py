@@ -10,6 +10,7 @@ from mainspring.chat.desk import Desk
 from mainspring.chat.loop import ChatLoop
 from mainspring.chat.message_queues import ChatWaiting
 from mainspring.errors import MainspringError
+from mainspring.secrets.screen import plain
 from mainspring.session.session import Session
 
 
@@ -32,6 +33,9 @@ async def run_entered(chat: ChatLoop, session: Session | WatchedSession, waiting
 
 
 async def _do(desk: Desk, line: str) -> None:
+    desk.chat.view.is_begun = True
+    if line.startswith("/") and not desk.surface.takes_lines:  # a terminal of lines shows what is typed
+        desk.surface.write("\n" + desk.surface.palette.paint(f"› {plain(line)}", "dim"))
     try:
         await run_line(desk, line, desk.chat.chips)
     except MainspringError as error:

@@ -66,6 +66,14 @@ def _add_input(keys: KeyBindings, screen: TerminalScreen, controls: Controls) ->
         else:
             buffer.start_completion(select_first=True)
 
+    @keys.add(Keys.BackTab)
+    def _choose_mode(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.complete_state:
+            buffer.complete_previous()
+        else:
+            controls.enter("/mode")
+
     @keys.add("up", filter=is_empty)
     def _take_back(event: KeyPressEvent) -> None:
         if (text := controls.take_queued()) is not None:
@@ -110,6 +118,7 @@ def _add_picking(keys: KeyBindings, screen: TerminalScreen) -> None:
 
     @keys.add("up", filter=is_picking)
     @keys.add("c-p", filter=is_picking)
+    @keys.add(Keys.BackTab, filter=is_picking)
     def _up(event: KeyPressEvent) -> None:  # noqa: ARG001
         if screen.picker:
             screen.picker.move(-1)
@@ -180,11 +189,15 @@ def _submit(event: KeyPressEvent, controls: Controls, *, is_queued: bool) -> Non
     text = buffer.text
     if text.strip():
         buffer.append_to_history()
+    controls.enter(text, is_queued=is_queued)  # first, since an empty line is no answer any more
     buffer.reset()
-    controls.enter(text, is_queued=is_queued)
+    event.app.vi_state.reset()  # a new line begins in insert mode, as in a shell
 
 
 def _stop_or_go_back(screen: TerminalScreen, controls: Controls, presses: _Presses) -> None:
+    if controls.leave_answer():
+        screen.take_input()
+        return
     is_second = presses.is_second("escape")
     if controls.stop() or screen.buffer.text:
         return

@@ -5,22 +5,25 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Awaitable, Callable
-from typing import get_args
+from typing import TYPE_CHECKING, cast
 
 from mainspring.app.build import skills_of
 from mainspring.app.operations.memory import remember
 from mainspring.app.operations.status import session_status
 from mainspring.chat.blocks import event_block
+from mainspring.chat.choosing import REASONINGS, THEMES, choose
 from mainspring.chat.cli_output import cli_output
 from mainspring.chat.desk import Desk, SlashCommand
 from mainspring.chat.line import copy_with_program
 from mainspring.chat.message_queues import ChatWaiting
-from mainspring.chat.palette import Theme
-from mainspring.chat.view import Reasoning
 from mainspring.chat.width import wrapped
 from mainspring.cli.ask import question_text
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain, plain_name
+
+if TYPE_CHECKING:
+    from mainspring.chat.palette import Theme
+    from mainspring.chat.view import Reasoning
 
 _PAGE = 40
 _NEEDS_TERMINAL = {("goal", "resume"), ("config", "edit"), ("mcp", "login")}
@@ -46,6 +49,12 @@ def _words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError as error:
         raise UsageError(f"The arguments cannot be read: {error}.") from error
+
+
+def _text_words(text: str) -> list[str]:
+    """`start TEXT`: what people write needs no quotes, unless there are options with it."""
+    name, _, rest = text.partition(" ")
+    return _words(text) if " --" in f" {rest}" else [each for each in (name, rest.strip()) if each]
 
 
 async def _show(desk: Desk, text: str) -> None:
@@ -76,12 +85,16 @@ async def _diff(desk: Desk, words: str) -> None:
 
 async def _goal(desk: Desk, words: str) -> None:
     """As the command line, but a goal that is begun here works in the daemon, so that the chat goes on."""
-    given = _words(words)
+    given = _text_words(words)
     if given[:1] != ["start"] or "--background" in given:
         await _GOAL(desk, words)
         return
-    workspace = str(desk.session.state.workspace)
-    session = await cli_output(desk, "goal", "start", "--background", "-C", workspace, *given[1:])
+    state = desk.session.state
+    how = ["-C", str(state.workspace)]
+    if state.model and not {"--model", "--engine"} & {each.partition("=")[0] for each in given}:
+        how += [each for name in (state.model, *state.fallbacks) for each in ("--model", name)]
+        how += ["--allow-unpriced"] if desk.options.allow_unpriced else []
+    session = await cli_output(desk, "goal", "start", "--background", *how, *given[1:])
     desk.write(f"{plain(session)}\n  /resume {plain(session.split()[-1])} enters it; /goal lists goals.")
 
 
@@ -112,7 +125,8 @@ async def _skills(desk: Desk, _: str) -> None:
 
 async def _memory(desk: Desk, words: str) -> None:
     folder = str(desk.session.state.workspace)
-    await _show_words(desk, await cli_output(desk, "memory", "-C", folder, *_words(words)))
+    given = _text_words(words) if words.startswith("add ") else _words(words)
+    await _show_words(desk, await cli_output(desk, "memory", "-C", folder, *given))
 
 
 async def _agents(desk: Desk, words: str) -> None:
@@ -169,19 +183,23 @@ async def _view(desk: Desk, _: str) -> None:
 
 
 async def _reasoning(desk: Desk, how: str) -> None:
-    choices: dict[str, Reasoning] = {each: each for each in get_args(Reasoning)}
-    if how not in choices:
-        raise UsageError(f"Reasoning is {desk.chat.view.reasoning}.", remedy="/reasoning on|off|auto")
-    desk.chat.view.reasoning = choices[how]
-    _confirm(desk, f"reasoning: {how}")
+    view = desk.chat.view
+    how = how or await choose(desk, "Reasoning", view.reasoning, REASONINGS)
+    if how and how not in REASONINGS:
+        raise UsageError(f"Reasoning is {view.reasoning}.", remedy="/reasoning on|off|auto")
+    if how:
+        view.reasoning = cast("Reasoning", how)
+        _confirm(desk, f"reasoning: {how}")
 
 
 async def _theme(desk: Desk, name: str) -> None:
-    themes: dict[str, Theme] = {each: each for each in get_args(Theme)}
-    if name not in themes:
-        raise UsageError(f"The theme is {desk.surface.palette.theme}.", remedy="/theme dark|light|mono")
-    desk.chat.recolour(themes[name])
-    _confirm(desk, f"theme: {name}")
+    now = desk.surface.palette.theme
+    name = name or await choose(desk, "Theme", now, THEMES)
+    if name and name not in THEMES:
+        raise UsageError(f"The theme is {now}.", remedy="/theme dark|light|mono")
+    if name:
+        desk.chat.recolour(cast("Theme", name))
+        _confirm(desk, f"theme: {name}")
 
 
 async def _copy(desk: Desk, _: str) -> None:
@@ -253,9 +271,9 @@ LOOK_COMMANDS: dict[str, SlashCommand] = {
     "config": SlashCommand(_cli("config", "list"), "Settings, and where each comes from.", "[get|set KEY]"),
     "mcp": SlashCommand(_cli("mcp", "list"), "MCP servers and their tools.", "[list|tools|test NAME]"),
     "queue": SlashCommand(_queue, "Messages that wait for the turn.", "[NUMBER|drop NUMBER|clear]"),
-    "reasoning": SlashCommand(_reasoning, "Thoughts in full, not at all, or folded.", "on|off|auto"),
+    "reasoning": SlashCommand(_reasoning, "Thoughts in full, not at all, or folded.", "[on|off|auto]"),
     "copy": SlashCommand(_copy, "Copy the last answer to the clipboard."),
-    "theme": SlashCommand(_theme, "Colours for a dark or light terminal, or none.", "dark|light|mono"),
+    "theme": SlashCommand(_theme, "Colours for a dark or light terminal, or none.", "[dark|light|mono]"),
     "view": SlashCommand(_view, "Everything about the open questions."),
     "quit": SlashCommand(_quit, "Leave the chat; the session is kept."),
 }  # fmt: skip

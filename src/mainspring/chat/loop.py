@@ -45,6 +45,7 @@ _ABOUT = ("why it is asked", "always would allow")
 RENDERER = "mainspring.chat.rich_text"
 _SESSIONS = "mainspring.chat.chat_sessions"
 OPENING = "opening the session…"
+_LISTING = "listing the files of this folder…"
 
 
 class ChatLoop:
@@ -67,14 +68,18 @@ class ChatLoop:
         self.commands: Mapping[str, str] = {}
         """A sentence for each slash command, known once a session is being opened."""
         self.chips = Chips()
-        self.files: tuple[str, ...] = ()
+        self.files: tuple[str, ...] | None = None
+        """Paths that `@` completes; None until they are listed for the first time."""
+        self.files_wanted = asyncio.Event()
         self.doing: asyncio.Task[None] | None = None
         self.waiting: ChatWaiting | None = None
         self.questions = OpenQuestions(self._on_asked, self._on_questions)
-        self._is_answering = False
+        self._answered: frozenset[str] = frozenset()
+        """The open questions that the person has begun to answer."""
         self._headed = ("", "")
         """The session whose head stands above, and its mode."""
         self.entered: asyncio.Queue[str] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
 
     async def run(self) -> None:
         """Until the person leaves. The prompt is there before what opens a session is loaded."""
@@ -135,7 +140,7 @@ class ChatLoop:
     # What the surface tells.
 
     def enter(self, text: str, *, is_queued: bool = False) -> None:
-        if not text.strip() and self.session is None and self.without_status != OPENING:
+        if not text.strip() and self._is_unopened:
             self.entered.put_nowait("")  # tries again to open one
         elif not text.strip() and not self.questions.takes_line:
             self.questions.is_set_aside = False
@@ -149,8 +154,7 @@ class ChatLoop:
             self.entered.put_nowait(text)
 
     def _takes_answer(self, text: str) -> bool:
-        is_begun, self._is_answering = self._is_answering and bool(self.questions.waiting), False
-        self.questions.begin("")
+        is_begun = self.leave_answer()
         is_line = self.questions.takes_line or (self.questions.is_asking and self.surface.takes_lines)
         return is_begun or (is_line and not text.startswith("/"))
 
@@ -182,6 +186,16 @@ class ChatLoop:
     def go_back(self) -> None:
         self.entered.put_nowait("/rewind")
 
+    def list_files(self) -> Sequence[str]:
+        """The paths that are known by now, for a completion in a thread; those made since then follow."""
+        self._loop.call_soon_threadsafe(self._want_files)
+        return self.files or ()
+
+    def _want_files(self) -> None:
+        self.files_wanted.set()
+        if self.files is None:
+            self.surface.refresh()
+
     def take_queued(self) -> str | None:
         for each in (self.waiting.queue, self.waiting.steers) if self.waiting else ():
             if each.texts and (text := each.take_back()) is not None:
@@ -193,15 +207,13 @@ class ChatLoop:
         self.surface.refresh()
 
     async def settle(self) -> None:
-        while self.seat.options is not None and (
-            self.session is None
-            or self.entered.qsize()
-            or self.doing
-            or self.is_running
-            or (self.waiting and self.waiting.queue.is_moving)
-        ):
+        while self._is_at_work:
             if self.questions.waiting:
                 self.questions.give_up()
+            await asyncio.sleep(_LOOK_S)
+
+    async def rest(self) -> None:
+        while self._is_at_work and not (self.questions.is_asking or self._is_unopened):  # noqa: ASYNC110 - of many things
             await asyncio.sleep(_LOOK_S)
 
     def answer_key(self, key: str) -> str | None:
@@ -213,13 +225,38 @@ class ChatLoop:
             self.entered.put_nowait("/view")
             return ""
         begun = self.questions.key(key)
-        self._is_answering = bool(begun)
+        self._answered = self.questions.meant(begun) if begun else frozenset()
         self.questions.begin(begun or "")
         return begun
+
+    def leave_answer(self) -> bool:
+        is_begun, self._answered = self._is_answering, frozenset()
+        self.questions.begin("")
+        return is_begun
 
     @property
     def is_asking(self) -> bool:
         return self.questions.is_asking
+
+    @property
+    def _is_answering(self) -> bool:
+        return not self._answered.isdisjoint(each.call for each in self.questions.waiting)
+
+    @property
+    def _is_at_work(self) -> bool:
+        """Whether something is being opened or done, or waits to be."""
+        return self.seat.options is not None and bool(
+            self.session is None
+            or self.entered.qsize()
+            or self.doing
+            or self.is_running
+            or (self.waiting and self.waiting.queue.is_moving)
+        )
+
+    @property
+    def _is_unopened(self) -> bool:
+        """Whether no session could be opened: what is entered tries again."""
+        return self.session is None and self.without_status != OPENING
 
     @property
     def is_running(self) -> bool:
@@ -253,6 +290,8 @@ class ChatLoop:
         palette, now_us = self.surface.palette, time.time_ns() // 1000
         if self.status is None:
             return palette.paint(f" {self.without_status}"[:columns], "dim")
+        if self.files is None and self.files_wanted.is_set():
+            return palette.paint(f" {_LISTING}"[:columns], "dim")
         return bar_line(self.status(), palette, columns=columns, now_us=now_us, queued=len(self._queued))
 
     @property
@@ -273,6 +312,10 @@ class ChatLoop:
         self.surface.write(question_block(text, self.surface.palette))
 
     def _on_questions(self) -> None:
+        if self._answered and not self._is_answering:  # it was answered elsewhere, or is not asked any more
+            self.leave_answer()
+            letter, _, reason = self.surface.take_input().removeprefix("all ").partition(" ")
+            self.surface.set_input(reason if letter == "n" else "")
         self.surface.refresh()
 
     def say_error(self, error: MainspringError) -> None:

@@ -108,13 +108,14 @@ class LineQueue(_Messages):
     def take_next(self) -> str | None:
         """The first line, when it is the chat's to do and it is time for it."""
         is_mine = bool(self._waiting) and self._waiting[0].needs_chat and is_queue_due(self._session.state)
-        self._begun = self._waiting.pop(0).begin() if is_mine else None
+        first = self._waiting.pop(0) if is_mine else None
+        self._begun = first if first is not None and first.begin() else None
         return self._begun.text if self._begun else None
 
     def end_line(self) -> None:
         """What was taken is done, so that what is behind it may come."""
         if self._begun:
-            self._begun.withdraw()
+            self._begun.end()
         self._begun = None
 
 

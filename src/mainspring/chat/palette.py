@@ -34,6 +34,7 @@ _TONES: dict[str, tuple[Tone, ...]] = {
     "+": ("green",),
     "-": ("red",),
     "~": ("yellow",),
+    "⚠": ("yellow",),
 }
 LEGEND = (
     ("›", "you"),
@@ -43,6 +44,14 @@ LEGEND = (
     ("?", "a question to you, or its answer"),
     ("■", "the end of a turn"),
     ("✻", "thinking"),
+    ("⋯", "a message that waits"),
+    ("☐ ▶ ☑", "of the plan: open, begun, done"),
+    ("◷", "a wait"),
+    ("⑂", "an agent that was given work"),
+    ("⇢", "a job on another machine"),
+    ("◎ ⟳ ⚒", "a goal, an attempt, a fix"),
+    ("→", "what is called, or becomes of something"),
+    ("⚠", "text that reads like orders to the model"),
     ("+ ~ -", "a file that was made, changed, deleted"),
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mainspring.chat.completion import best_fits
 from mainspring.chat.palette import Palette
 from mainspring.chat.surface import Choice
+from mainspring.chat.width import clipped
 
 _ROWS = 4
 
@@ -17,8 +18,9 @@ class Picker:
     def __init__(self, title: str, choices: Sequence[Choice]) -> None:
         self._title = title
         self._choices = {f"{each.title} {each.value}": each for each in choices}
+        self._rows = _ROWS if any(each.preview for each in choices) else _ROWS + 1
         self._query = ""
-        self._at = 0
+        self._at = next((at for at, each in enumerate(choices) if each.is_now), 0)
 
     @property
     def found(self) -> list[Choice]:
@@ -39,12 +41,12 @@ class Picker:
         """A title, a few rows, and a preview of the one that Enter takes."""
         found = self.found
         at = max(0, min(self._at, len(found) - 1))
-        first = max(0, min(at - 1, len(found) - _ROWS))
+        first = max(0, min(at - 1, len(found) - self._rows))
         title = f"{self._title} ({len(found)}) · type to search, Enter takes, Esc leaves"
-        lines = [palette.paint(title[:columns], "bold")]
-        for number, each in enumerate(found[first : first + _ROWS], first):
+        lines = [palette.paint(clipped(title, columns), "bold")]
+        for number, each in enumerate(found[first : first + self._rows], first):
             mark = "▸ " if number == at else "  "
-            text = f"{mark}{each.title}"[:columns]
+            text = clipped(f"{mark}{each.title}", columns)
             lines.append(palette.paint(text, "cyan") if number == at else text)
         preview = self.chosen.preview if self.chosen else "nothing fits"
-        return [*lines, palette.paint(f"  {preview}"[:columns], "dim")]
+        return [*lines, *([palette.paint(clipped(f"  {preview}", columns), "dim")] if preview else [])]

@@ -7,7 +7,6 @@ them is in focus, a digit chooses another one, and a capital letter answers all 
 from __future__ import annotations
 
 import asyncio
-import textwrap
 import time
 from collections.abc import Callable, Sequence
 
@@ -15,7 +14,7 @@ import msgspec
 
 from mainspring.app.operations.answers import answers_in, editable_text, is_question, reach
 from mainspring.chat.palette import Palette
-from mainspring.chat.width import packed
+from mainspring.chat.width import clipped, packed, wrapped
 from mainspring.cli.ask import question_title
 from mainspring.events import ApprovalAsked, ApprovalGiven, Scope
 from mainspring.secrets.screen import plain_name
@@ -31,6 +30,9 @@ _SCOPES: tuple[tuple[str, Scope, str], ...] = (
     ("p", "project", "in this project"),
     ("f", "forever", "for ever"),
 )
+_SHOWN_REACH = 2
+"""So many lines of a terminal are used for what a lasting yes would allow, where there are few."""
+_BACK = "Esc: back to the choices."
 _ASIDE = "The question stays open: an empty line goes back to it, a message withdraws it."
 
 
@@ -38,6 +40,8 @@ class _Asked(msgspec.Struct, frozen=True):
     question: ApprovalAsked
     answer: asyncio.Future[ApprovalGiven | None]
     since_s: float
+    number: int
+    """The one that it is shown with; it stays while others are answered."""
 
     @property
     def is_settled(self) -> bool:
@@ -59,11 +63,12 @@ class OpenQuestions:
 
     async def __call__(self, question: ApprovalAsked) -> ApprovalGiven | None:
         loop = asyncio.get_running_loop()
-        asked = _Asked(question, loop.create_future(), loop.time())
+        number = max((each.number for each in self._open.values()), default=0) + 1
+        asked = _Asked(question, loop.create_future(), loop.time(), number)
         self._open[question.call] = asked
         self._focus = self._focus or question.call
         self.is_set_aside = False
-        self._on_asked(question, len(self._open))
+        self._on_asked(question, number)
         self._on_change()
         loop.call_later(_SETTLE_S, self._on_change)
         try:
@@ -109,12 +114,15 @@ class OpenQuestions:
         return f"{target}{small} " if small in _WITH_TEXT else None
 
     def answer(self, line: str) -> None:
-        """Answers what is in focus, or all with `all`; raises `UsageError` when the line is no answer."""
+        """Answers what is in focus, the question whose number the line begins with, or all with `all`; raises
+        `UsageError` when the line is no answer."""
         waiting, focused = self.waiting, self._focused
         if focused is None:
             return
         if len(waiting) > 1 and not line.startswith("all "):
-            line = f"{waiting.index(focused.question) + 1} {line}"
+            number, _, rest = line.partition(" ")
+            named = next((each for each in waiting if f"{self._open[each.call].number}" == number), None)
+            line = f"{waiting.index(named or focused.question) + 1} {rest if named else line}"
         for given in answers_in(line, waiting, now_us=time.time_ns() // 1000):
             self._open[given.call].answer.set_result(given)
         self._focus = next((each.call for each in self.waiting), "")
@@ -131,37 +139,46 @@ class OpenQuestions:
         focused, waiting = self._focused, self.waiting
         if focused is None or self.takes_line:
             return []
-        if text := _ASIDE if self.is_set_aside else self._begun_hint(focused.question):
-            return textwrap.wrap(text, max(columns - 2, 20))[:_LINES]
+        if text := _ASIDE if self.is_set_aside else self._begun_hint(focused.question, columns):
+            return wrapped(text, columns - 2).split("\n")[:_LINES]
         shown = packed(_choices(waiting) if focused.is_settled else [_SETTLING], columns - 2)
-        listed = list(enumerate(waiting, 1)) if len(waiting) > 1 else []
+        listed = [(self._open[each.call].number, each) for each in waiting] if len(waiting) > 1 else []
         room = max(min(_LINES - len(shown), 3), 1)
         at = waiting.index(focused.question)
         first = max(0, min(at - 1, len(waiting) - room)) if room > 1 else at
         lines = [
             palette.paint(
-                f"{'▸' if each is focused.question else ' '} [{number}] {question_title(each)}"[:columns],
+                clipped(
+                    f"{'▸' if each is focused.question else ' '} [{number}] {question_title(each)}", columns
+                ),
                 "magenta",
             )
             for number, each in listed[first : first + room]
         ]
         return [*lines, *shown][:_LINES]
 
+    def meant(self, begun: str) -> frozenset[str]:
+        """The questions that a begun answer is for."""
+        focused = [self._focused.question] if self._focused else []
+        return frozenset(each.call for each in (self.waiting if begun.startswith("all ") else focused))
+
     def begin(self, text: str) -> None:
         """What the person has begun to answer, for the hint about it."""
         self._begun = text
 
-    def _begun_hint(self, question: ApprovalAsked) -> str:
+    def _begun_hint(self, question: ApprovalAsked, columns: int) -> str:
         letter = self._begun.removeprefix("all ")[:1]
         covers = "; ".join(reach(question.tool, offer) for offer in question.offers) or "this very call"
         lasting = "Enter allows {} {}. Before it you may add how long (8h, 7d) and a pattern of your own."
         where = {"a": "in this session", "p": "in this project", "f": "for ever"}
         if letter in where:
-            return lasting.format(plain_name(covers), where[letter])
-        return {
+            told = clipped(plain_name(covers), _SHOWN_REACH * columns)
+            return f"{lasting.format(told, where[letter])} {_BACK}"
+        hint = {
             "n": "Enter refuses; add why, for the agent.",
             "e": "Enter runs it as it stands here; Ctrl-X Ctrl-E opens your editor.",
         }.get(letter, "")
+        return f"{hint} {_BACK}" if hint else ""
 
     @property
     def _focused(self) -> _Asked | None:
@@ -171,9 +188,10 @@ class OpenQuestions:
         return found
 
     def _choose(self, number: int) -> None:
-        if 0 < number <= len(waiting := self.waiting):
-            self._focus = waiting[number - 1].call
-            self._on_change()
+        for question in self.waiting:
+            if self._open[question.call].number == number:
+                self._focus = question.call
+                self._on_change()
 
 
 def _choices(questions: Sequence[ApprovalAsked]) -> list[str]:

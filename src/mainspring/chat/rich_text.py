@@ -8,19 +8,23 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from io import StringIO
-from typing import Any, ClassVar
+from typing import Any
 
 from pygments.util import ClassNotFound
-from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import Heading, Markdown, TableElement
+from rich.console import Console
 from rich.theme import Theme as RichTheme
 
+from mainspring.chat.markdown_elements import MarkdownDocument
 from mainspring.chat.palette import Palette
 
 _PYGMENTS: Any = import_module("pygments")  # it has no types
 _LEXERS: Any = import_module("pygments.lexers")
-_FORMATTER: Any = import_module("pygments.formatters.terminal").TerminalFormatter
+_TERMINAL: Any = import_module("pygments.formatters.terminal")
+# Its light grey is the colour of light backgrounds.
+_SCHEME = {
+    kind: ("brightblack" if light == "gray" else light, dark)
+    for kind, (light, dark) in _TERMINAL.TERMINAL_COLORS.items()
+}
 _CODE = re.compile(r"\A(`{3,}|~{3,})[ ]*([\w+#.-]*)[^\n]*\n(.*?)(?:\n?\1[`~]*[ ]*)?\Z", re.DOTALL)
 _TRAILING = re.compile(r"[ ]+((?:\x1b\[0m)?)$", re.MULTILINE)
 _SEQUENCE = re.compile(r"\x1b\[[\d;]*m")
@@ -45,33 +49,19 @@ _STYLES = RichTheme(
 )
 
 
-class _LeftHeading(Heading):
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        text = self.text
-        text.justify = "left"
-        yield text
-
-
-class _LightTable(TableElement):
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for table in super().__rich_console__(console, options):
-            if hasattr(table, "box"):
-                table.box = box.SIMPLE_HEAD  # pyright: ignore[reportAttributeAccessIssue]
-            yield table
-
-
-class _Document(Markdown):
-    elements: ClassVar = {**Markdown.elements, "heading_open": _LeftHeading, "table_open": _LightTable}
-
-
 def rendered(text: str, *, columns: int, palette: Palette) -> str:
     """One block of Markdown, without a line end at its end."""
     if found := _CODE.match(text):
         return _code(found[3], found[2], palette)
     is_table = text.lstrip().startswith("|")
+    document = MarkdownDocument(
+        text,
+        has_strike=palette.is_styled and palette.theme != "mono",
+        paint_code=lambda code, language: _painted(code, language, palette),
+    )
     console = Console(
         file=StringIO(),
-        width=max(columns if is_table else min(columns, _PROSE_COLUMNS), 20),
+        width=max(columns if is_table else min(columns, _PROSE_COLUMNS), document.least_columns),
         force_terminal=palette.is_styled,
         color_system="standard" if palette.is_styled and palette.theme != "mono" else None,
         no_color=palette.theme == "mono",
@@ -82,7 +72,7 @@ def rendered(text: str, *, columns: int, palette: Palette) -> str:
         theme=_STYLES,
         _environ={},
     )
-    console.print(_Document(text, hyperlinks=False, code_theme="ansi_dark"))
+    console.print(document)
     written = console.file
     assert isinstance(written, StringIO)  # noqa: S101 - it was given above
     lines = _TRAILING.sub(r"\1", written.getvalue()).split("\n")
@@ -91,9 +81,18 @@ def rendered(text: str, *, columns: int, palette: Palette) -> str:
 
 
 def _code(code: str, language: str, palette: Palette) -> str:
-    if palette.is_styled and palette.theme != "mono":
-        code = _PYGMENTS.highlight(code, _lexer(language), _FORMATTER(bg=palette.theme))
-    return "\n".join(_INDENT + line if line else "" for line in code.rstrip("\n").split("\n"))
+    shown = _painted(code, language, palette)
+    return "\n".join(_INDENT + line if line else "" for line in shown.rstrip("\n").split("\n"))
+
+
+def _painted(code: str, language: str, palette: Palette) -> str:
+    if not palette.is_styled or palette.theme == "mono":
+        return code
+    return str(
+        _PYGMENTS.highlight(
+            code, _lexer(language), _TERMINAL.TerminalFormatter(bg=palette.theme, colorscheme=_SCHEME)
+        )
+    )
 
 
 def _lexer(language: str) -> Any:

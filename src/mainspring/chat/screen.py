@@ -92,6 +92,10 @@ class TerminalScreen:
     def columns(self) -> int:
         return self._output.get_size().columns
 
+    @property
+    def is_lent(self) -> bool:
+        return self._app._running_in_terminal
+
     def write(self, text: str) -> None:
         self._pending.append(text)
         self.refresh()
@@ -116,6 +120,11 @@ class TerminalScreen:
     def set_input(self, text: str) -> None:
         self.buffer.reset(Document(text))
         self.refresh()
+
+    def take_input(self) -> str:
+        text = self.buffer.text
+        self.buffer.reset()
+        return text
 
     def complete_again(self) -> None:
         if "@" in self.buffer.document.text_before_cursor and self.buffer.complete_state is None:
@@ -196,7 +205,7 @@ class TerminalScreen:
     def _draw(self) -> None:
         self._timer = None
         self._draw_again()
-        if self._app._running_in_terminal or not self._app.is_running or not self._app.may_draw():
+        if self.is_lent or not self._app.is_running or not self._app.may_draw():
             return
         self._drawn_s = time.monotonic()
         self._look(self._app)
@@ -272,6 +281,8 @@ class TerminalScreen:
     def _narrow(self, buffer: Buffer) -> None:
         if self._picker is not None:
             self._picker.narrow(buffer.text)
+        if not buffer.text:
+            self._controls.leave_answer()
         self.refresh()
 
     def _prefix(self, number: int, wrap: int) -> StyleAndTextTuples:

@@ -3,50 +3,66 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import cast, get_args
 
 import msgspec
 
+from mainspring.app.modes import MODE_NAMES
 from mainspring.app.operations.branches import HowToLand, land
 from mainspring.app.operations.forks import fork
 from mainspring.app.operations.sessions import list_sessions, rows_in
-from mainspring.app.policies import MODE_NAMES
+from mainspring.app.policies import MODE_ABOUT
+from mainspring.chat.choosing import EFFORTS, choose, known_models
 from mainspring.chat.cli_output import cli_output
 from mainspring.chat.desk import Desk, SlashCommand
 from mainspring.chat.seat import ChatOptions
 from mainspring.chat.surface import Choice
-from mainspring.documents.lines import change_line, money, when
+from mainspring.chat.width import wrapped
+from mainspring.documents.lines import change_line, local_time, money
 from mainspring.errors import UsageError
 from mainspring.events import Effort, Extent, UserSaid
 from mainspring.secrets.screen import plain, plain_name
 
 _EXTENTS = get_args(Extent)
 _TITLE = 70
+_CHOICES = 2
+_NO_OTHER = (
+    "No other model is known here. `mainspring keys add PROVIDER` stores a key, `mainspring models` lists"
+    " providers, /model NAME goes on with any, and /model pull fetches a small one."
+)
 
 
 async def _model(desk: Desk, name: str) -> None:
     word, _, rest = name.partition(" ")
     if word == "pull":
         desk.write(await cli_output(desk, "models", "pull", *filter(None, (rest.strip(),))))
-    elif name:
+        return
+    known = {} if name else await known_models(desk)
+    if not name and len(known) < _CHOICES:
+        text = f"model {plain_name(desk.session.state.model)}\n{_NO_OTHER}"
+        desk.write(text if desk.surface.takes_lines else wrapped(text, desk.surface.columns))
+    elif name := name or await choose(desk, "Model", desk.session.state.model, known):
         await desk.own.set_model(name)
-    else:
-        desk.write(f"model {plain_name(desk.session.state.model)}\n{await cli_output(desk, 'models')}")
 
 
 async def _effort(desk: Desk, name: str) -> None:
-    efforts = get_args(Effort)
-    if name not in (*efforts, "auto"):
-        raise UsageError(f"The effort is {desk.session.state.effort or 'auto'}.",
-                         remedy=f"Choose one: /effort {'|'.join(efforts)}|auto")  # fmt: skip
-    await desk.own.set_effort(None if name == "auto" else cast("Effort", name))
+    now = desk.session.state.effort or "auto"
+    name = name or await choose(desk, "Effort", now, EFFORTS)
+    if name and name not in EFFORTS:
+        raise UsageError(f"{name!r} is no effort; it is {now}.", remedy=f"/effort {'|'.join(EFFORTS)}")
+    if name:
+        await desk.own.set_effort(None if name == "auto" else cast("Effort", name))
 
 
 async def _mode(desk: Desk, name: str) -> None:
-    if name not in MODE_NAMES:
-        raise UsageError(f"The mode is {desk.session.state.mode}.",
-                         remedy=f"Choose one: /mode {'|'.join(MODE_NAMES)}")  # fmt: skip
-    desk.change(msgspec.structs.replace(desk.options, session=desk.own.id, mode=name))
+    now = desk.session.state.mode
+    desk.check_idle()
+    name = name or await choose(desk, "Mode", now, MODE_ABOUT)
+    if name and name not in MODE_NAMES:
+        raise UsageError(f"{name!r} is no mode; it is {now}.", remedy=f"/mode {'|'.join(MODE_NAMES)}")
+    if name:
+        desk.change(msgspec.structs.replace(desk.options, session=desk.own.id, mode=name))
 
 
 async def _note(desk: Desk, text: str) -> None:
@@ -84,7 +100,7 @@ async def _rewind(desk: Desk, words: str) -> None:
     number, _, scope = words.partition(" ")
     said = await _said(desk)
     if not number:
-        choices = [Choice(str(seq), f"{when(time_us)[11:16]} {_title(text)}", _preview(text))
+        choices = [Choice(str(seq), f"{_clock(time_us)[11:]} {_title(text)}", _preview(text))
                    for seq, time_us, text in reversed(said)]  # fmt: skip
         number = await desk.surface.pick("Go back to before", choices) or ""
     if not number:
@@ -137,7 +153,7 @@ async def _resume(desk: Desk, name: str) -> None:
         choices = [
             Choice(
                 row.id,
-                f"{row.id}  {when(row.updated_us)[:16]}  {row.state:<11} {_title(row.title)}",
+                f"{row.id}  {_clock(row.updated_us)}  {row.state:<11} {_title(row.title)}",
                 f"{money(row.cost_usd)}, {row.events} events: {_preview(row.last_line)}",
             )
             for row in rows
@@ -187,6 +203,12 @@ def _extent(scope: str) -> Extent:
     return cast("Extent", scope)
 
 
+def _clock(time_us: int) -> str:
+    """The day and the time as the clock of this machine shows them."""
+    zone = datetime.fromtimestamp(time_us / 1e6).astimezone().tzinfo
+    return local_time(time_us, zone or UTC)[:16].replace("T", " ")
+
+
 def _title(text: str) -> str:
     return plain_name(text.partition("\n")[0])[:_TITLE]
 
@@ -196,9 +218,9 @@ def _preview(text: str) -> str:
 
 
 SESSION_COMMANDS: dict[str, SlashCommand] = {
-    "model": SlashCommand(_model, "Go on with another model, list them, or fetch one.", "[NAME|pull NAME]"),
-    "effort": SlashCommand(_effort, "How hard the model thinks.", "LEVEL|auto"),
-    "mode": SlashCommand(_mode, "What needs approval.", "NAME"),
+    "model": SlashCommand(_model, "Go on with another model, or fetch one.", "[NAME|pull NAME]"),
+    "effort": SlashCommand(_effort, "How hard the model thinks.", "[LEVEL|auto]"),
+    "mode": SlashCommand(_mode, "What needs approval.", "[NAME]"),
     "btw": SlashCommand(_note, "Tell the model something without asking for anything.", "TEXT"),
     "say": SlashCommand(_say, "Say something that begins with a mark.", "TEXT"),
     "continue": SlashCommand(_proceed, "Go on with a turn that was interrupted."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import time
 
@@ -13,33 +14,60 @@ from mainspring.secrets.screen import plain, plain_name
 
 _SHOWN_LINES = 30
 _NOTE_CHARS = 12_000
+_KEPT_CHARS = 100_000
 
 
 async def run_shell(desk: Desk, command: str) -> None:
     """Runs it under the rules of the session's mode; typing it was the consent. It is on record twice: by
     itself, as `mainspring execs` lists it, and as a note to the model."""
-    state, palette, view = desk.own.state, desk.surface.palette, desk.chat.view
+    state, since_s = desk.own.state, time.monotonic()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    with view.own_work("!", command, time.monotonic()) as take:
-        ran = await run_typed(
-            desk.config,
-            state.workspace,
-            command,
-            mode=state.mode,
-            sandbox=desk.options.sandbox,
-            allow_home=True,  # as the session was allowed when it was opened in this very folder
-            on_output=lambda chunk: take(decoder.decode(chunk)),
-        )
-    mark = palette.paint("✓", "green") if ran.is_ok else palette.paint("✗", "red")
-    tail = " · ".join(filter(None, ("" if ran.is_ok else ran.ending, took(ran.took_s))))
-    head = f"{mark} {palette.paint('!', 'bold')} {plain_name(command)}"
-    head += palette.paint(f" · {tail}", "dim") if tail else ""
-    desk.write("\n".join([head, *_shown(ran.output)]))
+    printed = ""
+    with desk.chat.view.own_work("!", command, since_s) as take:
+
+        def hear(chunk: bytes) -> None:
+            nonlocal printed
+            text = decoder.decode(chunk)
+            printed = (printed + text)[-_KEPT_CHARS:]
+            take(text)
+
+        try:
+            ran = await run_typed(
+                desk.config,
+                state.workspace,
+                command,
+                mode=state.mode,
+                sandbox=desk.options.sandbox,
+                allow_home=True,  # as the session was allowed when it was opened in this very folder
+                on_output=hear,
+            )
+        except asyncio.CancelledError:
+            _show(
+                desk,
+                command,
+                " · ".join(filter(None, ("stopped", took(time.monotonic() - since_s)))),
+                printed,
+            )
+            await _tell(desk, command, "stopped by the user", printed)
+            raise
+    if ran.is_ok:
+        _show(desk, command, took(ran.took_s), ran.output, mark="✓")
+    else:
+        _show(desk, command, " · ".join(filter(None, (ran.ending, took(ran.took_s)))), ran.output)
     if ran.is_run:
-        await desk.own.note(
-            f"The user ran this command: {command}\n{ran.ending}; output:\n{_bounded(ran.output)}",
-            SHELL_SOURCE,
-        )
+        await _tell(desk, command, ran.ending, ran.output)
+
+
+def _show(desk: Desk, command: str, tail: str, output: str, *, mark: str = "✗") -> None:
+    palette = desk.surface.palette
+    head = f"{palette.marked(mark)} {palette.paint('!', 'bold')} {plain_name(command)}"
+    head += palette.paint(f" · {tail}", "dim") if tail else ""
+    desk.write("\n".join([head, *_shown(output)]))
+
+
+async def _tell(desk: Desk, command: str, ending: str, output: str) -> None:
+    text = f"The user ran this command: {command}\n{ending}; output:\n{_bounded(output)}"
+    await desk.own.note(text, SHELL_SOURCE)
 
 
 def _shown(output: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import io
 import signal
 import sys
 from functools import partial
@@ -36,21 +37,31 @@ async def run_chat(
         is_plain or config.variable("TERM") in _DUMB or not sys.stdout.isatty() or not sys.stdin.isatty()
     )
     if is_plain:
-        chat.surface = PlainScreen(chat, chat.questions, sys.stdin, sys.stdout)
+        lines = io.TextIOWrapper(sys.stdin.buffer, sys.stdin.encoding, "replace")  # may be anything
+        chat.surface = PlainScreen(chat, chat.questions, lines, sys.stdout)
     else:
         chat.surface = _terminal(chat, config, options, is_vi=is_vi)
     loop = asyncio.get_running_loop()
     for number in stop_signals():
-        if number != signal.SIGINT or is_plain:
+        if number in (signal.SIGHUP, signal.SIGTERM) or is_plain:
             loop.add_signal_handler(number, chat.hang_up if number == signal.SIGHUP else chat.quit)
+        else:
+            signal.signal(number, partial(_end, chat, loop))
     gc.enable()
     await chat.run()
+
+
+def _end(chat: ChatLoop, loop: asyncio.AbstractEventLoop, *_: object) -> None:
+    """Ctrl-C in an editor or a pager reaches all processes of the terminal, and is meant for that program. It
+    is looked at when it comes: the loop may hear of it only when that program is gone."""
+    if not chat.surface.is_lent and not loop.is_closed():
+        loop.call_soon_threadsafe(chat.quit)
 
 
 def _terminal(chat: ChatLoop, config: Config, options: ChatOptions, *, is_vi: bool) -> TerminalScreen:
     folder = options.folder
     history = ProjectHistory(partial(load_entered, config, folder), partial(keep_entered, config, folder))
-    completer = ChatCompleter(lambda: chat.commands, lambda: chat.files)
+    completer = ChatCompleter(lambda: chat.commands, chat.list_files)
     theme = "mono" if config.variable("NO_COLOR") else theme_of(config.variable("COLORFGBG"))
     return TerminalScreen(
         chat,

@@ -17,6 +17,8 @@ class Choice(msgspec.Struct, frozen=True):
     value: str
     title: str
     preview: str = ""
+    is_now: bool = False
+    """Whether it is what holds already, so that choosing begins there."""
 
 
 class Controls(Protocol):
@@ -49,6 +51,10 @@ class Controls(Protocol):
         begins with from here on, or an empty text when the answer is given."""
         ...
 
+    def leave_answer(self) -> bool:
+        """Back from an answer that was begun to the choices; False when none was."""
+        ...
+
     def say_error(self, error: MainspringError) -> None: ...
 
     def recolour(self, theme: Theme) -> None:
@@ -57,6 +63,10 @@ class Controls(Protocol):
 
     async def settle(self) -> None:
         """Returns when all that was entered is done, at the end of the input."""
+        ...
+
+    async def rest(self) -> None:
+        """Returns when the next line of a pipe is wanted: all before it is done, or something is asked."""
         ...
 
     @property
@@ -85,6 +95,11 @@ class Surface(Protocol):
     """Whether a person can only enter whole lines here, no keys."""
 
     @property
+    def is_lent(self) -> bool:
+        """Whether another program has the terminal: an editor, a pager."""
+        ...
+
+    @property
     def columns(self) -> int: ...
 
     def write(self, text: str) -> None:
@@ -93,6 +108,10 @@ class Surface(Protocol):
 
     def set_input(self, text: str) -> None:
         """Puts a text into the input line, to be edited."""
+        ...
+
+    def take_input(self) -> str:
+        """What stands in the input line, which is empty then."""
         ...
 
     def give_back(self, text: str) -> None:

@@ -3,6 +3,7 @@ and gives text; it writes nothing, and is told the time. Deltas may be missing: 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from mainspring.chat.blocks import (
 )
 from mainspring.chat.markdown import MarkdownBlock, MarkdownStream
 from mainspring.chat.palette import Palette
-from mainspring.chat.width import cut_to_width
+from mainspring.chat.width import clipped_name, cut_to_width, get_width, wrapped
 from mainspring.events import (
     ApprovalGiven,
     AssistantSaid,
@@ -59,6 +60,7 @@ from mainspring.secrets.screen import plain, plain_name, without_controls
 Reasoning = Literal["on", "off", "auto"]
 LIVE_LINES = 6
 _STREAM_LINES = 3
+_WRAPPED_CHARS = 2000
 _MOSTLY = 0.8
 WIDE = 160
 _SOON_S = 0.3
@@ -113,8 +115,11 @@ class View:
         self._status = ""
         self._is_asking = False
         self._is_turn = False
-        self._is_begun = False
-        self._since_s = 0.0
+        self.is_past = False
+        """Whether what is shown was done before: questions are not shown again then."""
+        self.is_begun = False
+        """Whether the person has entered anything: what was chosen before that, the head says."""
+        self._since_s = self._again_s = 0.0
         self._is_spaced = True
 
     @property
@@ -156,7 +161,7 @@ class View:
     def _take_event(self, event: Event, now_s: float) -> list[str]:
         match event:
             case UserSaid():
-                self._is_begun = True
+                self.is_begun = True
                 said = said_block(event, self.palette, is_steering=self._is_turn, here=self._here)
                 return [*self._finish_text(), self._spaced(said)]
             case AssistantSaid():
@@ -170,23 +175,20 @@ class View:
                 return []
             case ApprovalGiven():
                 self._take_edit(event)
-                return [self._line(answer_block(event, self.palette, self._here))]
-            case RequestFailed():
-                self._said = ""
+                return [self._line(self._answer(event))]
+            case RequestFailed(retry_in_s=retry_in_s):
+                self._said, self._again_s = "", now_s + (retry_in_s or 0.0)
                 return [*self._finish_text(), self._line(self._event_text(event))]
             case TurnEnded():
                 self._is_turn = self._is_asking = False
-                self._status = ""
+                self._status, self._again_s = "", 0.0
                 self._calls.clear()
                 ended = ended_block(event, self.palette, columns=self._room)
                 return [*self._finish_text(), self._line(ended)]
             case _:
                 self._follow(event, now_s)
-                text = "" if not self._is_begun and isinstance(event, _OPENING) else self._event(event)
+                text = "" if not self.is_begun and isinstance(event, _OPENING) else self._event_text(event)
                 return [*self._finish_text(), self._line(text)] if text else []
-
-    def _event(self, event: Event) -> str:
-        return self._event_text(event)
 
     def _follow(self, event: Event, now_s: float) -> None:
         """What the live lines must know of events that are shown as any other."""
@@ -223,6 +225,15 @@ class View:
             lines = [*lines[: LIVE_LINES - 1], self.palette.paint(f"  … and {left} more", "dim")]
         return lines
 
+    def unfinished(self) -> list[str]:
+        """The calls that have no result, for when nobody works on them any more."""
+        lines: list[str] = []
+        for each in self._calls.values():
+            ending = " · interrupted" if each.is_started else " · not started"
+            title = clipped_name(call_title(each.call), self._columns() - len(ending) - 2)
+            lines.append(self._line(self.palette.paint(f"· {title}{ending}", "yellow")))
+        return lines
+
     @property
     def _room(self) -> int:
         """Where sentences are broken; lines without styles are for programs and screen readers, and whole."""
@@ -234,6 +245,8 @@ class View:
     def _working(self, now_s: float) -> str:
         what = self._status or (f"writing a call of {self._writing}" if self._writing else "")
         what = what or ("answering" if self._is_asking and self._said else "working")
+        if now_s < self._again_s:
+            what = f"trying again in {math.ceil(self._again_s - now_s)} s"
         mark = self.palette.paint(_spinner(now_s), "cyan")
         words = " · ".join(filter(None, (plain_name(what), took(now_s - self._since_s))))
         return f"{mark} {self.palette.paint(words, 'dim')}"
@@ -243,13 +256,19 @@ class View:
         elapsed = took(now_s - running.since_s) if running.is_started else "not started"
         tail = " · ".join(filter(None, (self._status or running.last_line, elapsed))) or "started"
         room = max(columns - len(name) - 6, 10)
-        half = rest if len(rest) + len(tail) <= room else rest[: max(room // 2, room - len(tail))]
+        half = clipped_name(rest, max(room // 2, room - get_width(tail)))
         mark = self.palette.paint(_spinner(now_s), "cyan")
         return f"{mark} {self.palette.paint(name, 'bold')} {half} {self.palette.paint('· ' + tail, 'dim')}"
 
     def _take_output(self, call: str, text: str) -> None:
         if running := self._calls.get(call) or self._background.get(call):
             running.take(text)
+
+    def _answer(self, given: ApprovalGiven) -> str:
+        """With the call that it is about, where several wait for theirs or the question is not shown."""
+        running = self._calls.get(given.call) if len(self._calls) > 1 or self.is_past else None
+        title = call_title(running.call) if running else ""
+        return answer_block(given, self.palette, self._here, title=title, columns=self._room)
 
     def _take_edit(self, given: ApprovalGiven) -> None:
         """From here on the call is what the person made of it."""
@@ -278,8 +297,9 @@ class View:
         return True
 
     def _take_changes(self, changed: FilesChanged, diffs: Sequence[Sequence[str]]) -> list[str]:
-        text = changes_block(changed, diffs, self.palette)
         owner = next((self._calls[call] for call in changed.calls if call in self._calls), None)
+        named = call_title(owner.call).partition(" ")[2] if owner else ""
+        text = changes_block(changed, diffs, self.palette, columns=self._room, named=named)
         if owner is None:
             return [self._line(text)] if text else []
         owner.changes = "\n".join(filter(None, (owner.changes, text)))
@@ -366,8 +386,9 @@ def _last_words(text: str, room: int) -> str:
 
 
 def _tail(text: str, columns: int, most: int) -> list[str]:
-    """The last lines of a text, each cut into what fits."""
+    """The last lines of a text, broken at words; very long ones anywhere, since each frame does this."""
     lines: list[str] = []
     for line in text.split("\n")[-most:]:
-        lines += cut_to_width(line, columns) or [""]
+        is_long = len(line) > _WRAPPED_CHARS
+        lines += (cut_to_width(line, columns) if is_long else wrapped(line, columns).split("\n")) or [""]
     return lines[-most:]

@@ -31,6 +31,7 @@ class WatchedChat:
         async with self._tasks as group:
             waiting = ChatWaiting(chat.config, session, chat.chips)
             stop = lambda: group.create_task(self._do(session.stop()))  # noqa: E731
+            chat.files = chat.files or ()  # those of another process are not listed
             chat.attend(session, lambda: session.status, stop, waiting)
             if text:
                 chat.entered.put_nowait(text)

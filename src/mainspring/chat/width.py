@@ -22,6 +22,16 @@ def clipped(text: str, columns: int) -> str:
     return next(iter(cut_to_width(text, max(columns - 1, 1))), "") + "…"
 
 
+def clipped_name(text: str, columns: int) -> str:
+    """As `clipped`, but of a path its end is kept, since files are known by that."""
+    if "/" not in text or " " in text or get_width(text) <= columns:
+        return clipped(text, columns)
+    ends = (f"…{text[at:]}" for at, sign in enumerate(text) if sign == "/")
+    return next((end for end in ends if get_width(end) <= columns), "") or clipped(
+        text.rpartition("/")[2], columns
+    )
+
+
 def wrapped(text: str, columns: int) -> str:
     """Lines broken at words, each part as far in as its line."""
     return "\n".join(part for line in text.split("\n") for part in _broken(line, columns))

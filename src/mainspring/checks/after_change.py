@@ -12,87 +12,43 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
-
 from mainspring.approvals.trust import TrustSubject
-from mainspring.checks import ChangeChecker, ChangedFile, Checker, NotChecked, new_findings
-from mainspring.checks.changed_lines import line_checks
+from mainspring.checks import MAX_BYTES, ChangeChecker, ChangedFile, Checker, NotChecked
+from mainspring.checks.broken_names import BrokenNames
+from mainspring.checks.changed_lines import Unignored, line_checks
 from mainspring.checks.linter_facts import linter_rows
 from mainspring.checks.linters import LIMIT_S, find_linters
 from mainspring.checks.pins import names_dependencies
+from mainspring.checks.programs import folders_of
+from mainspring.checks.rounds import CheckRound, LateCheck, WaitingFile, collect, started
 from mainspring.checks.servers import SessionLanguageServers
 from mainspring.checks.settings import ChecksSettings
 from mainspring.checks.syntax import Complexity, Security, Syntax, parsing_checks
+from mainspring.checks.told import SHOWN, listed
 from mainspring.context.history import read_all
 from mainspring.context.mentions import is_source
-from mainspring.documents.findings import line_of
 from mainspring.events import (
     CHECKS_SOURCE,
     Blob,
     ChangesChecked,
-    CheckedFile,
     CheckFinding,
     Event,
     FileChange,
     FilesChanged,
-    FileState,
     NoteAdded,
 )
 from mainspring.events.counts import plural
+from mainspring.sandbox.policy import is_hidden_name
 from mainspring.secrets.injection import suspicions
 from mainspring.turns.runtime import Runtime
+from mainspring.workspace.git import Git
 
 MAX_FILES = 50
-_SHOWN = 10
 _LAST_WAIT_S = 5.0
 _MAX_ASKED = 2
+_HEAD = 4096
 _PARSED = (Syntax.name, Complexity.name, Security.name)
 _KINDS = ("FilesChanged", "ChangesChecked")
-
-
-class _Waiting(msgspec.Struct):
-    """A file to be looked at: as it was when the session began, and as it is by the newest event."""
-
-    path: str
-    before: Blob | None
-    state: FileState | None
-
-    @property
-    def content(self) -> str:
-        return self.state.content_sha256 if self.state else ""
-
-
-class _Late(msgspec.Struct):
-    file: _Waiting
-    checker: str
-    task: asyncio.Task[list[CheckFinding]]
-    began: float
-
-
-class _Round(msgspec.Struct):
-    """What one round of looking came to: findings by file and check, and what was left out."""
-
-    found: dict[str, dict[str, list[CheckFinding]]] = {}
-    not_checked: list[str] = []
-
-    def add(self, path: str, by: str, findings: list[CheckFinding]) -> None:
-        self.found.setdefault(path, {})[by] = findings
-
-    def event(self, duration_s: float, *, is_late: bool) -> ChangesChecked:
-        files = [
-            CheckedFile(
-                path=path,
-                by=tuple(sorted(by)),
-                findings=tuple(sorted((each for one in by.values() for each in one), key=_order)),
-            )
-            for path, by in self.found.items()
-        ]
-        return ChangesChecked(
-            files=tuple(files),
-            not_checked=tuple(dict.fromkeys(self.not_checked)),
-            duration_s=round(duration_s, 6),
-            is_late=is_late,
-        )
 
 
 class AfterChange:
@@ -112,14 +68,16 @@ class AfterChange:
         self._is_trusted = is_trusted
         self._folded_seq = 0
         self._first: dict[str, Blob | None] = {}
+        self._made: set[str] = set()
         self._now: dict[str, str] = {}
         self._standing: dict[str, dict[str, tuple[CheckFinding, ...]]] = {}
         self._told_unchecked: set[str] = set()
         self._asked = 0
-        self._late: list[_Late] = []
+        self._late: list[LateCheck] = []
         self._syntax: Syntax | None = None
         self._linters = linter_rows(settings)
         self._line_checks: tuple[Checker | ChangeChecker, ...] = ()
+        self._names: BrokenNames | None = None
 
     async def __call__(self, runtime: Runtime) -> str:
         """Looks at what was changed since it last did, and records what there is to say; why the turn fails
@@ -141,7 +99,7 @@ class AfterChange:
         if self._syntax:
             await self._syntax.close()
 
-    async def _changed(self, runtime: Runtime) -> list[_Waiting]:
+    async def _changed(self, runtime: Runtime) -> list[WaitingFile]:
         """The files that changed since the last look, with what they were before the session."""
         if runtime.changed_seq is not None and runtime.changed_seq <= self._folded_seq:
             return []
@@ -150,6 +108,8 @@ class AfterChange:
             match item.event:
                 case FilesChanged(changes=changes):
                     for change in changes:
+                        if change.path not in self._first and change.before is None:
+                            self._made.add(change.path)
                         self._first.setdefault(change.path, change.before.blob if change.before else None)
                         changed[change.path] = change
                 case ChangesChecked() as checked:
@@ -159,11 +119,14 @@ class AfterChange:
                     pass
         self._folded_seq = runtime.last_seq
         runtime.changed_seq = runtime.changed_seq or 0
-        return [_Waiting(path, self._first[path], change.after) for path, change in changed.items()]
+        return [
+            WaitingFile(path, self._first[path], change.after, path in self._made)
+            for path, change in changed.items()
+        ]
 
-    async def _check(self, runtime: Runtime, waiting: Sequence[_Waiting]) -> None:
-        began, now, late = time.monotonic(), _Round(), list[_Late]()
-        programs, missing = await self._programs(runtime)
+    async def _check(self, runtime: Runtime, waiting: Sequence[WaitingFile]) -> None:
+        began, now, late = time.monotonic(), CheckRound(), list[LateCheck]()
+        programs, missing = await self._programs(runtime, [file.path for file in waiting[:MAX_FILES]])
         self._servers.changed({file.path: _watched(file) for file in waiting})
         for file in waiting[:MAX_FILES]:
             late += await self._look(runtime, file, programs, now)
@@ -175,18 +138,19 @@ class AfterChange:
             for facts in (*self._servers.rows, *self._linters)
             if facts.name in missing and any(name.endswith(facts.suffixes) for name in names)
         ]
+        await self._look_at_names(runtime, waiting[:MAX_FILES], now)
         if late:
             await asyncio.wait([each.task for each in late], timeout=self._settings.wait_ms / 1000)
         self._late += [each for each in late if not each.task.done()]
         for each in late:
             if each.task.done():
-                _collect(now, each)
+                collect(now, each)
         if now.found or now.not_checked:
             await self._record(runtime, now.event(time.monotonic() - began, is_late=False))
 
     async def _look(
-        self, runtime: Runtime, file: _Waiting, programs: Sequence[Checker], now: _Round
-    ) -> list[_Late]:
+        self, runtime: Runtime, file: WaitingFile, programs: Sequence[Checker], now: CheckRound
+    ) -> list[LateCheck]:
         """Starts the checks of one file."""
         self._now[file.path] = file.content
         for each in self._late:
@@ -201,30 +165,70 @@ class AfterChange:
         own = parsing_checks(syntax, self._settings)
         checkers = [checker for checker in (*own, *programs) if checker.takes(file.path)]
         is_known = bool(checkers) or names_dependencies(file.path)
-        if file.state.kind != "file" or not (is_known or is_source(file.path)):
+        if file.state.kind != "file":
             return []
-        if not is_known or not file.state.blob:
-            why = "its content is not kept" if is_known else "no check knows files of this kind"
-            now.not_checked.append(f"{file.path}: {why}")
-            return []
+        if is_source(file.path) and not is_known:
+            now.not_checked.append(f"{file.path}: no check knows files of this kind")
+        elif is_known and not file.state.blob:
+            now.not_checked.append(f"{file.path}: its content is not kept")
+        if not file.state.blob:
+            return self._unkept(runtime, file)
         get = runtime.recorder.get_blob
         before = await get(file.before) if file.before else None
         changed = ChangedFile(runtime.recorder.vault.expand(file.path), before, await get(file.state.blob))
+        if not is_known and (len(changed.after) > MAX_BYTES or b"\0" in changed.after[:_HEAD]):
+            return []  # no source, and no text that somebody would write a secret into
+        file.is_quiet = not is_known and file.path not in self._standing
         lines = self._line_checks = self._line_checks or self._made_line_checks(runtime)
-        return _started(file, changed, checkers) + _started(
+        return started(file, changed, checkers) + started(
             file, changed, [each for each in lines if each.takes(file.path)]
         )
+
+    async def _look_at_names(self, runtime: Runtime, waiting: Sequence[WaitingFile], now: CheckRound) -> None:
+        """What the changes broke in the imports of the project, in whichever files that shows."""
+        if self._settings.changed_lines == "off" or not any(BrokenNames.takes(file.path) for file in waiting):
+            return
+        began, recorder = time.monotonic(), runtime.recorder
+        if self._names is None:
+            self._syntax = self._syntax or Syntax(runtime.workbench.files.policy, runtime.sandbox)
+            self._names = BrokenNames(runtime.workbench.files, self._syntax.outline)
+        for path, blob in self._first.items():
+            if BrokenNames.takes(path) and (real := recorder.vault.expand(path)) not in self._names.first:
+                self._names.first[real] = await recorder.get_blob(blob) if blob else None
+        standing = {path for path, by in self._standing.items() if by.get(BrokenNames.name)}
+        changed = [recorder.vault.expand(file.path) for file in waiting if BrokenNames.takes(file.path)]
+        try:
+            found = await self._names.broken(changed, standing)
+        except NotChecked as error:
+            now.not_checked.append(f"names: {error}")
+            return
+        for path, findings in found.items():
+            if findings or path in standing:
+                now.add(path, BrokenNames.name, findings)
+        now.times[BrokenNames.name] = time.monotonic() - began
+
+    def _unkept(self, runtime: Runtime, file: WaitingFile) -> list[LateCheck]:
+        """What is looked at where a content is not on record."""
+        files = runtime.workbench.files
+        name = file.path.rpartition("/")[2]
+        if not (file.is_new and self._settings.changed_lines == "on" and is_hidden_name(name, files.policy)):
+            return []
+        file.is_quiet, git = True, Git(files.policy.workspace, self._environment)
+        return started(file, ChangedFile(file.path, None, b""), [Unignored(git)])
 
     def _made_line_checks(self, runtime: Runtime) -> tuple[Checker | ChangeChecker, ...]:
         return line_checks(self._settings, runtime.workbench.files, runtime.recorder.vault)
 
-    async def _programs(self, runtime: Runtime) -> tuple[list[Checker], dict[str, str]]:
+    async def _programs(self, runtime: Runtime, paths: Sequence[str]) -> tuple[list[Checker], dict[str, str]]:
         """The linters and language servers that may run, and why others do not."""
         policy, sandbox = runtime.workbench.files.policy, runtime.sandbox
-        servers, missing = await self._servers.usable(policy, sandbox)
+        servers, missing = await self._servers.usable(policy, sandbox, paths)
         names = {server.name for server in servers}
         rows = [facts for facts in self._linters if facts.served_by not in names]
-        found, absent = await asyncio.to_thread(find_linters, policy, self._environment, sandbox, rows)
+        folders = folders_of(paths)
+        found, absent = await asyncio.to_thread(
+            find_linters, policy, self._environment, sandbox, rows, folders
+        )
         allowed: list[Checker] = [*servers]
         for linter in found:
             if linter.subject is None or self._is_trusted(linter.subject):
@@ -237,10 +241,10 @@ class AfterChange:
         """Tells what linters found since; of files that were changed again, nothing."""
         done = [each for each in self._late if each.task.done()]
         self._late = [each for each in self._late if not each.task.done()]
-        now = _Round()
+        now = CheckRound()
         for each in done:
             if not each.task.cancelled() and self._now.get(each.file.path) == each.file.content:
-                _collect(now, each)
+                collect(now, each)
         if runtime.history.is_answered:  # the turn ends before they do
             now.not_checked += [f"{each.file.path} by {each.checker}: still running" for each in self._late]
         if now.found or now.not_checked:
@@ -259,8 +263,8 @@ class AfterChange:
         events: list[Event] = [checked]
         if new or (unchecked and not runtime.history.is_answered):
             found = f"{plural(len(new), 'new problem')} in what was changed:\n" if new else ""
-            left = f"Not checked: {'; '.join(unchecked[:_SHOWN])}" if unchecked else ""
-            text = "\n".join(filter(None, (found + await _list(runtime, new), left)))
+            left = f"Not checked: {'; '.join(unchecked[:SHOWN])}" if unchecked else ""
+            text = "\n".join(filter(None, (found + await listed(runtime, new), left)))
             events.append(NoteAdded(text=text, source=CHECKS_SOURCE, suspicious=suspicions(text)))
         await runtime.record(*events, is_durable=False)
 
@@ -285,46 +289,14 @@ class AfterChange:
             self._asked = 0
             return f"Checks still find {plural(len(errors), 'error')} in what was changed." if errors else ""
         self._asked += 1
-        text = f"Not done yet: this must be right first.\n{await _list(runtime, errors)}"
+        text = f"Not done yet: this must be right first.\n{await listed(runtime, errors)}"
         await runtime.record(NoteAdded(text=text, source=CHECKS_SOURCE, suspicious=suspicions(text)))
         return ""
 
 
-def _watched(file: _Waiting) -> int:
+def _watched(file: WaitingFile) -> int:
     """What language servers call a change of a file: it was made, changed or deleted."""
     return 3 if file.state is None else 2 if file.before else 1
-
-
-def _started(
-    file: _Waiting, changed: ChangedFile, checkers: Sequence[Checker | ChangeChecker]
-) -> list[_Late]:
-    """The checks as tasks: linters wait for the syntax, and say nothing of what cannot even be read."""
-    began = time.monotonic()
-    tasks: list[_Late] = []
-    for checker in checkers:
-        first = tasks[0].task if tasks and tasks[0].checker == Syntax.name else None
-        task = asyncio.create_task(_find(checker, changed, first))
-        tasks.append(_Late(file, checker.name, task, began))
-    return tasks
-
-
-async def _find(
-    checker: Checker | ChangeChecker, changed: ChangedFile, first: asyncio.Task[list[CheckFinding]] | None
-) -> list[CheckFinding]:
-    if first:
-        await asyncio.wait([first])
-        if not first.cancelled() and not first.exception() and first.result():
-            return []
-    return await new_findings(checker, changed)
-
-
-def _collect(now: _Round, late: _Late) -> None:
-    """What a linter found, or why it could not tell; a fault of ours is raised."""
-    error = late.task.exception()
-    if isinstance(error, NotChecked):
-        now.not_checked.append(f"{late.file.path} by {late.checker}: {error}")
-    else:
-        now.add(late.file.path, late.checker, late.task.result())
 
 
 def _once(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
@@ -332,19 +304,5 @@ def _once(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
     return [*{(each.line, *_key(each)): each for each in reversed(findings)}.values()][::-1]
 
 
-def _order(finding: CheckFinding) -> tuple[bool, int]:
-    return finding.severity != "error", finding.line
-
-
 def _key(finding: CheckFinding) -> tuple[str, str]:
     return finding.rule, finding.message
-
-
-async def _list(runtime: Runtime, findings: Sequence[tuple[str, CheckFinding]]) -> str:
-    """Errors first, ten lines at most, the rest behind a handle."""
-    ordered = sorted(findings, key=lambda found: _order(found[1])[0])
-    lines = [line_of(path, each) for path, each in ordered]
-    if len(lines) > _SHOWN:
-        blob = await runtime.recorder.put_blob("\n".join(lines).encode())
-        lines[_SHOWN:] = [f"and {len(lines) - _SHOWN} more: read `blob:{blob.sha256}`"]
-    return "\n".join(lines)

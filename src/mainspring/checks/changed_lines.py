@@ -4,24 +4,26 @@ by a declared name is taken for it."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
 
-from mainspring.checks import ChangeChecker, Checker
+from mainspring.checks import ChangeChecker, ChangedFile, Checker
 from mainspring.checks.duplication import Duplication
 from mainspring.checks.settings import ChecksSettings
 from mainspring.checks.vulnerabilities import Vulnerabilities
+from mainspring.disk.formats import parse_toml
 from mainspring.disk.untrusted import read_start
 from mainspring.events import CheckFinding
 from mainspring.patterns import lazy_pattern
 from mainspring.sandbox.files import Files
 from mainspring.secrets.vault import Vault
+from mainspring.workspace.git import Git
 
 _MAX_BYTES = 512 * 1024
 _MAX_LINE = 4096
@@ -76,6 +78,8 @@ class Secrets:
 
     async def findings(self, path: str, content: bytes) -> Sequence[CheckFinding]:
         del path
+        if b"\0" in content[:_MAX_LINE]:
+            return ()
         if not self._vault.holds_secrets(content):
             return ()
         found = [
@@ -86,6 +90,29 @@ class Secrets:
             if self._vault.holds_secrets(line)
         ]
         return found[:_MAX_FOUND]
+
+
+class Unignored:
+    """A new file that holds secrets by its name, whose content nobody is shown, where git would commit it."""
+
+    name = "secrets"
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+
+    def takes(self, path: str) -> bool:
+        return bool(path)
+
+    async def new(self, changed: ChangedFile) -> list[CheckFinding]:
+        at = self._git.folder / changed.path
+        folder = Git(at.parent if at.parent.is_dir() else self._git.folder, self._git.environment)
+        found = await asyncio.to_thread(
+            folder.run, "ls-files", "-z", "-co", "--exclude-standard", "--", at.name, check=False
+        )
+        if not found:
+            return []
+        message = "secrets usually stand in files of this name, and git does not ignore it"
+        return [CheckFinding(by=self.name, rule="unignored", message=message, severity="warning")]
 
 
 class Imports:
@@ -185,10 +212,9 @@ def _project(text: str) -> list[str] | None:
     """The requirements in a `pyproject.toml`; None where it declares none in a way that is known."""
     if "dependencies" not in text:
         return None
-    tomllib = import_module("tomllib")
     try:
-        tables = msgspec.convert(tomllib.loads(text), _Tables)
-    except (tomllib.TOMLDecodeError, msgspec.MsgspecError, RecursionError):
+        tables = msgspec.convert(parse_toml(text), _Tables)
+    except (ValueError, msgspec.MsgspecError):
         return None
     project = tables.project
     if "poetry" in tables.tool or "dependencies" in project.dynamic:

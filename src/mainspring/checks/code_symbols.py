@@ -53,8 +53,28 @@ _IMPORTS = frozenset(
     )
 )
 _NAMES = frozenset(("identifier", "constant", "word", "command_name"))
-_LOADERS = (b"require", b"require_relative", b"source", b".")
+_CALLS = frozenset(("call", "call_expression", "command"))
+_SKIPPED, _PLAIN, _NAMING, _TELLING = -1, 0, 1, 2
+_LOADERS = (b"require", b"require_relative", b"source", b".", b"import")
 _MARKS = "/*!#-;\"' \t"
+
+
+class _Roles(dict[str, int]):
+    """What a node of a kind is to a reader, worked out once for each kind: there are many more nodes."""
+
+    def __missing__(self, kind: str) -> int:
+        is_telling = kind in _CALLS or kind in _IMPORTS or kind in _KINDS or kind in _VARIABLES
+        if kind in _COMMENTS or kind in _STRINGS:
+            role = _SKIPPED
+        elif is_telling or kind in ("export_statement", "impl_item"):
+            role = _TELLING
+        else:
+            role = _NAMING if kind in _NAMES or kind.endswith("identifier") else _PLAIN
+        self[kind] = role
+        return role
+
+
+_ROLES = _Roles()
 
 
 class Symbol(NamedTuple):
@@ -80,23 +100,26 @@ def symbols_of(root: Any, content: bytes) -> FileSymbols:
     """From the tree of a file in any language that has a grammar."""
     if _is_minified(content):
         return FileSymbols([], {}, [], "")
-    reader = _Reader(content)
-    waiting: list[tuple[Any, Symbol | None]] = [(root, None)]
-    while waiting:
-        node, inside = waiting.pop()
-        kind = node.type
-        if kind in _COMMENTS or kind in _STRINGS:
-            continue
-        if not node.named_child_count:
-            if kind in _NAMES or kind.endswith("identifier"):
+    reader, above = _Reader(content), list[tuple[Iterator[Any], Symbol | None]]()
+    nodes, inside = iter((root,)), None
+    while True:
+        for node in nodes:
+            role = _ROLES[node.type]
+            if role == _SKIPPED:
+                continue
+            if node.named_child_count:
+                above.append((nodes, inside))
+                inside = reader.entered(node, inside) if role == _TELLING else inside
+                nodes = iter(node.named_children)
+                break
+            if role == _NAMING:
                 reader.add_name(node)
-            continue
-        if kind in _IMPORTS or (kind in ("call", "call_expression", "command") and reader.is_loading(node)):
-            reader.add_import(node)
-        found = reader.symbol(node, inside) if kind in _KINDS or kind in _VARIABLES else None
-        inside = found or (reader.implemented(node) if kind == "impl_item" else inside)
-        waiting += [(child, inside) for child in reversed(node.named_children)]
-    return FileSymbols(reader.symbols, reader.names, reader.imports, reader.file_doc(root))
+        else:
+            if not above:
+                return FileSymbols(
+                    reader.symbols, reader.lines_of_names(), reader.imports, reader.file_doc(root)
+                )
+            nodes, inside = above.pop()
 
 
 def python_symbols(content: bytes) -> FileSymbols:
@@ -154,18 +177,42 @@ class _Reader:
         self._content = content
         self._starts = _line_starts(content)
         self.symbols: list[Symbol] = []
-        self.names: dict[str, list[int]] = {}
+        self._names: dict[bytes, list[int]] = {}
         self.imports: list[tuple[int, str]] = []
 
     def add_name(self, node: Any) -> None:
-        _add(self.names, self._text(node), self._line(node.start_byte))
+        start = node.start_byte
+        name = self._content[start : node.end_byte]
+        if (starts := self._names.get(name)) is not None:
+            starts.append(start)
+        elif len(self._names) < MAX_NAMES and 1 < len(name) <= _MAX_TEXT:
+            self._names[name] = [start]
+
+    def lines_of_names(self) -> dict[str, list[int]]:
+        lines, found = self._starts, dict[str, list[int]]()
+        for name, starts in self._names.items():
+            each = dict.fromkeys([bisect_right(lines, start) for start in starts])
+            found[name.decode("utf-8", "replace")] = list(each)[:_MAX_LINES]
+        return found
+
+    def entered(self, node: Any, inside: Symbol | None) -> Symbol | None:
+        """Takes down what a node says; what its children are in."""
+        kind = node.type
+        is_loading = kind in _CALLS and self._is_loading(node)
+        if kind in _IMPORTS or is_loading or (kind == "export_statement" and _source(node)):
+            self.add_import(node)
+        found = self.symbol(node, inside) if kind in _KINDS or kind in _VARIABLES else None
+        return found or (self.implemented(node) if kind == "impl_item" else inside)
 
     def add_import(self, node: Any) -> None:
         if len(self.imports) < _MAX_IMPORTS:
-            self.imports.append((self._line(node.start_byte), _flat(self._text(node)).rstrip(";")))
+            text, source = _flat(self._text(node)).rstrip(";"), _source(node)
+            if source is not None and text.endswith("…"):
+                text += f" from {self._text(source)}"
+            self.imports.append((self._line(node.start_byte), text))
 
-    def is_loading(self, node: Any) -> bool:
-        """`require("x")`, `require 'x'` and `source x`."""
+    def _is_loading(self, node: Any) -> bool:
+        """`require("x")`, `import("x")`, `require 'x'` and `source x`."""
         called = node.children[0]
         return self._content[called.start_byte : called.end_byte] in _LOADERS and node.child_count > 1
 
@@ -268,6 +315,11 @@ class _Reader:
 
     def _text(self, node: Any) -> str:
         return self._content[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def _source(node: Any) -> Any:
+    """The file that an import or export of a script names."""
+    return node.child_by_field_name("source")
 
 
 def _line_starts(content: bytes) -> list[int]:

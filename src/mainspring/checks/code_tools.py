@@ -154,7 +154,7 @@ class _CodeTools:
         """Whether a server can be asked: for a name it must be told a line."""
         if self._servers is None or (arguments.action != "outline" and not arguments.line):
             return False
-        found, _ = await self._servers().usable(place.files.policy, place.sandbox)
+        found, _ = await self._servers().usable(place.files.policy, place.sandbox, [arguments.path])
         return any(server.knows_symbols and server.takes(arguments.path) for server in found)
 
     async def _from_index(
@@ -180,7 +180,7 @@ class _CodeTools:
     async def _for(self, place: CallContext, path: str) -> list[LanguageServer]:
         if self._servers is None:
             raise ToolFailed(f"No language server knows {path}.")
-        found, missing = await self._servers().usable(place.files.policy, place.sandbox)
+        found, missing = await self._servers().usable(place.files.policy, place.sandbox, [path])
         takes = [server for server in found if server.takes(path)]
         if not takes:
             why = "; ".join(f"{name}: {reason}" for name, reason in missing.items())

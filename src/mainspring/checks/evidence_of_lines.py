@@ -2,8 +2,8 @@
 
 A fold of the journal: each line of a file knows the change that last touched it. Tests and commands speak for
 the lines that were as they are now when they ran; linters, servers and reviews speak for a file only as they
-last saw it. That a file can be parsed and holds no secret is told, and is no evidence. Pure, but for the
-contents that it is given."""
+last saw it. That a file can be parsed and holds no secret is told, and is no evidence; tests do not speak for
+lines that they were measured not to run. Pure, but for the contents that it is given."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ from mainspring.events import (
     ReviewEnded,
     ReviewStarted,
     SuiteEnded,
+    Undone,
 )
 from mainspring.patterns import lazy_pattern
+from mainspring.workspace.coverage import BY as COVERAGE
 from mainspring.workspace.weakened_tests import BY
 
 KINDS = (
@@ -41,12 +43,15 @@ KINDS = (
     "ReviewEnded",
     "ReviewStarted",
     "SuiteEnded",
+    "Undone",
 )
 """The kinds of events that the fold reads."""
 
-EvidenceKind = Literal["tests", "lint", "types", "scan", "review", "run", "check"]
+EvidenceKind = Literal["tests", "lint", "types", "scan", "review", "run", "check", "coverage"]
 LineState = Literal["covered", "against", "uncovered", "context"]
 
+_UNTESTED = "no test runs it"
+_NO_EVIDENCE = ("scan", "coverage")
 _CONTEXT = 2
 _MAX_LINES = 20_000
 _TYPES = frozenset({"ty", "basedpyright", "pyrefly", "typescript", "gopls", "rust-analyzer", "clangd"})
@@ -56,6 +61,7 @@ _SCANS = frozenset(
 _RUNNERS = lazy_pattern(
     r"\b(pytest|unittest|tox|nox|jest|vitest|(?:go|cargo|npm|pnpm|yarn|make|mvn|gradle|node)\b.*\b(?:test|check))\b"
 )
+_WRITTEN_HERE = lazy_pattern(r"""<<-?\s*(?:\\?['"])?(\w+).*?\\n\1(?=\\n|$)""")
 _COMMAND = lazy_pattern(r'"command"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -130,7 +136,7 @@ def unproven_edits(events: Sequence[Recorded]) -> dict[str, list[int]]:
         if of_path[-1].seq != newest or of_path[-1].change.after is None:
             continue
         facts = [*_of_runs(path, events), *_of_looks(path, events, 0)]
-        last = max((each.seq for each in facts if each.kind != "scan"), default=0)
+        last = max((each.seq for each in facts if each.kind not in _NO_EVIDENCE), default=0)
         found[path] = [each.seq for each in of_path if each.seq > last]
     return found
 
@@ -148,9 +154,12 @@ def blobs_of(events: Iterable[Recorded]) -> dict[str, Blob]:
 
 
 def _edits(events: Iterable[Recorded]) -> dict[str, list[_Edit]]:
+    """The edits of each file that still stand: those that somebody went back over do not count."""
     steps: dict[str, int] = {}
     found: dict[str, list[_Edit]] = {}
+    restored = set[str]()
     for item in events:
+        before, restored = restored, set[str]()
         match item.event:
             case AssistantSaid() as said:
                 steps |= {call.call: said.step for call in said.calls}
@@ -160,9 +169,13 @@ def _edits(events: Iterable[Recorded]) -> dict[str, list[_Edit]]:
                     if change.renamed_from:
                         found[change.path] = found.pop(change.renamed_from, [])
                     found.setdefault(change.path, []).append(_Edit(item.seq, step, change))
+                restored = set[str]() if calls else {change.path for change in changes}
+            case Undone(to_seq=to_seq, scope="files" | "both"):
+                for path in before & found.keys():
+                    found[path] = [each for each in found[path] if each.seq <= to_seq]
             case _:
                 pass
-    return found
+    return {path: edits for path, edits in found.items() if edits}
 
 
 def _facts(path: str, events: Sequence[Recorded], last_seq: int) -> list[EvidenceFact]:
@@ -174,13 +187,16 @@ def _facts(path: str, events: Sequence[Recorded], last_seq: int) -> list[Evidenc
 def _of_runs(path: str, events: Iterable[Recorded]) -> Iterable[EvidenceFact]:
     """What ran: commands, tests and checks of goals."""
     commands: dict[str, str] = {}
+    writers: set[str] = set()
     for item in events:
         match item.event:
             case AssistantSaid() as said:
                 commands |= {call.call: call.arguments for call in said.calls if call.name == "shell"}
             case CallEnded(exit_code=code) as ended if code is not None and ended.call in commands:
-                if text := _run_of(path, commands[ended.call]):
+                if text := _run_of(path, commands[ended.call], is_writer=ended.call in writers):
                     yield _fact(item, "run", f"`{text}`: exit code {code}", is_good=code == 0)
+            case FilesChanged(calls=calls, changes=changes):
+                writers |= {*calls} if any(each.path == path for each in changes) else set()
             case SuiteEnded(outcome="passed" | "failed") as ended if is_source(path):
                 is_good = ended.outcome == "passed" or bool(not ended.regressions and ended.passed)
                 if ended.cause != "baseline":
@@ -221,18 +237,28 @@ def _of_checks(path: str, item: Recorded) -> list[EvidenceFact]:
             continue
         for by in file.by:
             bad = [each for each in file.findings if each.by == by]
-            kind: EvidenceKind = "scan" if by in _SCANS else "types" if by in _TYPES else "lint"
+            kind = _kind(by)
             found.append(
                 EvidenceFact(
                     seq=item.seq,
                     kind=kind,
                     text=f"{by}: {bad[0].message}" if bad else f"{by}: clean",
                     is_good=not bad,
-                    lines=frozenset(each.line for each in bad),
+                    lines=frozenset(
+                        number
+                        for each in bad
+                        for number in range(each.line, max(each.line, each.last_line) + 1)
+                    ),
                     is_exact=True,
                 )
             )
     return found
+
+
+def _kind(by: str) -> EvidenceKind:
+    if by == COVERAGE:
+        return "coverage"
+    return "scan" if by in _SCANS else "types" if by in _TYPES else "lint"
 
 
 def _of_review(path: str, item: Recorded, ended: ReviewEnded, started: Recorded) -> list[EvidenceFact]:
@@ -246,12 +272,14 @@ def _of_review(path: str, item: Recorded, ended: ReviewEnded, started: Recorded)
     return [EvidenceFact(seq=item.seq, kind="review", text=text, is_good=not bad, lines=lines, is_exact=True)]
 
 
-def _run_of(path: str, arguments: str) -> str:
-    """The command, when it names the file or runs tests; what else a command does is no evidence for it."""
+def _run_of(path: str, arguments: str, *, is_writer: bool) -> str:
+    """The command, when it names the file or runs tests; what else a command does is no evidence for it, and
+    that it wrote the file is none either."""
     found = _COMMAND.search(arguments)
-    text = found[1] if found else ""
+    text = _WRITTEN_HERE.sub("", found[1]) if found else ""
     name = path.rpartition("/")[2]
     is_about = name in text or (len(stem := name.partition(".")[0]) > 2 and stem in text.split())
+    is_about = is_about and not is_writer
     return text if is_about or (is_source(path) and _RUNNERS.search(text)) else ""
 
 
@@ -291,7 +319,7 @@ def _proven(
 
 
 def _counts(fact: EvidenceFact, seq: int) -> bool:
-    return fact.seq > seq and not (fact.is_good and fact.kind == "scan")
+    return fact.seq > seq and not (fact.is_good and fact.kind in _NO_EVIDENCE)
 
 
 def _lines(state: FileState | None, contents: Mapping[str, bytes]) -> list[str] | None:
@@ -339,11 +367,15 @@ def _judged(number: int, seq: int, facts: Sequence[EvidenceFact]) -> tuple[LineS
     for fact in facts:
         if _counts(fact, seq):
             newest[fact.kind, fact.text.partition(":")[0] if fact.is_exact else ""] = fact
+    untested = any(each.kind == "coverage" and number in each.lines for each in newest.values())
     against = [
-        each for each in newest.values() if not each.is_good and (not each.lines or number in each.lines)
+        each
+        for each in newest.values()
+        if not each.is_good and each.kind != "coverage" and (not each.lines or number in each.lines)
     ]
     if against:
         return "against", tuple(each.text for each in against)
-    for_it = [each for each in newest.values() if each.kind != "scan" and (each.is_good or each.lines)]
+    none = (*_NO_EVIDENCE, "tests") if untested else _NO_EVIDENCE
+    for_it = [each for each in newest.values() if each.kind not in none and (each.is_good or each.lines)]
     kinds = tuple(dict.fromkeys(each.kind for each in for_it))
-    return ("covered", kinds) if kinds else ("uncovered", ())
+    return "covered" if kinds else "uncovered", (*kinds, _UNTESTED) if untested else kinds

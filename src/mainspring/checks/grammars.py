@@ -59,7 +59,16 @@ in most grammars, and are not looked at."""
 _LITERALS = frozenset(
     (
         *("string", "template_string", "concatenated_string", "interpreted_string_literal", "raw_string"),
-        *("raw_string_literal", "word", "number", "integer", "float", "int_literal", "float_literal"),
+        *(
+            "raw_string_literal",
+            "string_literal",
+            "word",
+            "number",
+            "integer",
+            "float",
+            "int_literal",
+            "float_literal",
+        ),
         *("true", "false", "none", "null", "nil", "ansi_c_string", "regex"),
     )
 )
@@ -153,7 +162,7 @@ def symbols(path: str, content: bytes) -> Any:
         raise NotRead("it is not text")
     reader, suffix = _beside("code_symbols"), PurePosixPath(path).suffix.lower()
     try:
-        root = _tree(GRAMMARS[suffix], content).root_node
+        root = _tree(OUTLINED.get(suffix) or GRAMMARS[suffix], content).root_node
     except NotRead:
         if suffix not in PYTHON:
             raise
@@ -165,11 +174,13 @@ def symbols(path: str, content: bytes) -> Any:
 
 
 def outline(path: str, content: bytes) -> dict[str, Any]:
-    """What a file defines with its parameters and comments, and its marks such as TODO."""
+    """What a file defines with its parameters and comments, its marks, and what a script exports."""
     if b"\0" in content:
         raise NotRead("it is not text")
     suffix = PurePosixPath(path).suffix.lower()
-    return _beside("outlines").outline_of(_tree(OUTLINED[suffix], content).root_node, content, suffix)
+    root, scripts = _tree(OUTLINED[suffix], content).root_node, _beside("exports")
+    exports: Any = scripts.exports_of(root, content) if suffix in scripts.SCRIPTS else ()
+    return {**_beside("outlines").outline_of(root, content, suffix), "exports": exports}
 
 
 @cache

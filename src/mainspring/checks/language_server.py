@@ -13,6 +13,7 @@ import msgspec
 
 from mainspring.checks import ConfinedBy, NotChecked
 from mainspring.checks.diagnostics import findings_in
+from mainspring.checks.programs import settings_folder
 from mainspring.checks.server_facts import ServerFacts
 from mainspring.checks.server_process import LanguageServerProcess
 from mainspring.errors import SandboxError
@@ -25,13 +26,20 @@ T = TypeVar("T")
 
 
 class LanguageServer:
-    """A checker for the files of its languages."""
+    """A checker for the files of its languages: those whose nearest settings lie in the folder `root` of the
+    workspace; None for one that looks for the settings of each file by itself."""
 
     def __init__(
-        self, facts: ServerFacts, program: Path, confinement: Confinement, sandbox: ConfinedBy
+        self,
+        facts: ServerFacts,
+        program: Path,
+        confinement: Confinement,
+        sandbox: ConfinedBy,
+        root: str | None = "",
     ) -> None:
         self.name = facts.name
         self._facts = facts
+        self._root = root
         self._program = program
         self._confinement = confinement
         self._sandbox = sandbox
@@ -40,7 +48,10 @@ class LanguageServer:
         self._starts = 0
 
     def takes(self, path: str) -> bool:
-        return path.endswith(self._facts.suffixes)
+        if not path.endswith(self._facts.suffixes):
+            return False
+        folder = settings_folder(self._facts, self._confinement.workspace, path)
+        return folder is not None if self._root is None else folder == self._root
 
     async def findings(self, path: str, content: bytes) -> Sequence[CheckFinding]:
         try:
@@ -97,6 +108,8 @@ class LanguageServer:
                 sandbox = await self._sandbox()
             except SandboxError as error:
                 raise NotChecked(error.message) from error
-            self._process = LanguageServerProcess(self._facts, self._program, self._confinement, sandbox)
+            self._process = LanguageServerProcess(
+                self._facts, self._program, self._confinement, sandbox, self._root or ""
+            )
         await self._process.begun()
         return self._process

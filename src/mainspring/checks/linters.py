@@ -14,7 +14,7 @@ import msgspec
 
 from mainspring.checks import ConfinedBy, NotChecked
 from mainspring.checks.linter_facts import Linter, LinterOutput
-from mainspring.checks.programs import configured, subject_of
+from mainspring.checks.programs import Configured, configured, settings_folder, subject_of
 from mainspring.errors import SandboxError
 from mainspring.events import CheckFinding
 from mainspring.sandbox import Command
@@ -36,28 +36,33 @@ class ProjectLinter:
     and its settings are not code of the project."""
 
     def __init__(
-        self, facts: Linter, program: Path, config: Path, confinement: Confinement, sandbox: ConfinedBy
+        self, found: Configured[Linter], program: Path, confinement: Confinement, sandbox: ConfinedBy
     ) -> None:
-        self.name = facts.name
-        self._facts = facts
+        self.name = found.facts.name
+        self._facts = found.facts
+        self._folder = found.folder
         self._program = program
-        self._policy = confined_to_reading(confinement)
+        self._policy = confined_to_reading(confinement, program=program)
         self._sandbox = sandbox
-        self.subject = subject_of("linter", facts, program, config, confinement.workspace)
+        workspace = confinement.workspace
+        self.subject = subject_of("linter", found.facts, program, found.config, workspace, found.folder)
 
     def takes(self, path: str) -> bool:
-        return path.endswith(self._facts.suffixes)
+        """Files of its kind that its settings are the nearest of."""
+        is_its_kind = path.endswith(self._facts.suffixes)
+        return is_its_kind and settings_folder(self._facts, self._policy.workspace, path) == self._folder
 
     async def findings(self, path: str, content: bytes) -> Sequence[CheckFinding]:
+        place, path = self._policy.workspace / self._folder, path.removeprefix(self._folder).lstrip("/")
         argv = (str(self._program), *(each.replace("{path}", path) for each in self._facts.arguments))
-        argv = laid_over(self._policy.workspace / path, argv) if self._facts.needs_file else argv
+        argv = laid_over(place / path, argv) if self._facts.needs_file else argv
         try:
             sandbox = await self._sandbox()
             async with written(content) as given:
                 ran = await sandbox.run(
                     Command(
                         argv=argv,
-                        cwd=self._policy.workspace,
+                        cwd=place,
                         timeout_s=LIMIT_S,
                         policy=self._policy,
                         stdin=given,
@@ -88,15 +93,19 @@ def laid_over(file: Path, argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_linters(
-    confinement: Confinement, environment: Mapping[str, str], sandbox: ConfinedBy, rows: Iterable[Linter]
+    confinement: Confinement,
+    environment: Mapping[str, str],
+    sandbox: ConfinedBy,
+    rows: Iterable[Linter],
+    folders: Iterable[str] = ("",),
 ) -> tuple[list[ProjectLinter], dict[str, str]]:
-    """The linters that a project configures: those that are installed, and why the others cannot be run, by
-    their names."""
+    """The linters that a project configures in these folders: those that are installed, and why the others
+    cannot be run, by their names."""
     found: list[ProjectLinter] = []
     missing: dict[str, str] = {}
-    for facts, config, program in configured(rows, confinement.workspace, environment):
-        if program is None:
-            missing[facts.name] = f"{facts.program} is not installed"
+    for each in configured(rows, confinement.workspace, environment, folders):
+        if each.program is None:
+            missing[each.facts.name] = f"{each.facts.program} is not installed"
         else:
-            found.append(ProjectLinter(facts, program, config, confinement, sandbox))
+            found.append(ProjectLinter(each, each.program, confinement, sandbox))
     return found, missing

@@ -9,16 +9,17 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from importlib import import_module
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from mainspring.approvals.trust import TrustKind, TrustSubject
+from mainspring.disk.formats import parse_toml
 from mainspring.disk.untrusted import open_untrusted, read_start
-from mainspring.sandbox.programs import project_of
 
 _MAX_CONFIG = 256 * 1024
 _MAX_SAID = 200
+_MAX_FOLDERS, _MAX_DEPTH = 2_000, 4
+_HEAVY = ("node_modules", "venv", "build", "dist", "target", "vendor", "__pycache__")
 _OWN_FOLDERS = (".venv/bin", "venv/bin", "node_modules/.bin")
 
 
@@ -44,22 +45,71 @@ class ProgramFacts(Protocol):
 F = TypeVar("F", bound=ProgramFacts)
 
 
+class Configured(NamedTuple, Generic[F]):
+    """A program that a file in a folder of the project configures, for the files below that folder, and where
+    it is if it is installed: in the environment of that folder or one above, or on the PATH."""
+
+    facts: F
+    folder: str
+    config: Path
+    program: Path | None
+
+
 def configured(
-    rows: Iterable[F], workspace: Path, environment: Mapping[str, str]
-) -> Iterator[tuple[F, Path, Path | None]]:
-    """Each program that a file of the project configures, with that file, and where it is if it is
-    installed: in the project's own environment or on the PATH."""
-    tables = _tables(workspace)
+    rows: Iterable[F], workspace: Path, environment: Mapping[str, str], folders: Iterable[str] = ("",)
+) -> Iterator[Configured[F]]:
+    """The programs that files in these folders configure."""
+    known = {folder: _tables(workspace / folder, workspace) for folder in folders}
     for facts in rows:
-        if config := _config(facts, workspace, tables):
-            yield facts, config, _program(facts.program, workspace, environment)
+        for folder, tables in known.items():
+            if config := _config(facts, workspace / folder, tables):
+                yield Configured(
+                    facts, folder, config, _program(facts.program, workspace, folder, environment)
+                )
+
+
+def folders_of(paths: Iterable[str]) -> list[str]:
+    """The folders of these files of the workspace and all above them, the workspace first."""
+    inside = [
+        PurePosixPath(path) for path in paths if not path.startswith("/") and ".." not in path.split("/")
+    ]
+    return sorted({"", *(str(each) for path in inside for each in path.parents if str(each) != ".")})
+
+
+def folders_below(workspace: Path) -> list[str]:
+    """The workspace and the folders in which its packages may have settings of their own."""
+    found, waiting = [""], [("", 0)]
+    while waiting and len(found) < _MAX_FOLDERS:
+        folder, depth = waiting.pop(0)
+        try:
+            below = sorted(
+                each.name for each in os.scandir(workspace / folder) if each.is_dir(follow_symlinks=False)
+            )
+        except OSError:
+            continue
+        named = [name for name in below if name not in _HEAVY and not name.startswith(".")]
+        new = [f"{folder}/{name}".lstrip("/") for name in named]
+        found += new
+        waiting += [(each, depth + 1) for each in new if depth + 1 < _MAX_DEPTH]
+    return found[:_MAX_FOLDERS]
+
+
+def settings_folder(facts: ProgramFacts, workspace: Path, path: str) -> str | None:
+    """The nearest folder around a file that configures a program."""
+    for folder in reversed(folders_of([path])):
+        if path.startswith(f"{folder}/" if folder else "") and _config(
+            facts, workspace / folder, _tables(workspace / folder, workspace)
+        ):
+            return folder
+    return None
 
 
 def subject_of(
-    kind: TrustKind, facts: ProgramFacts, program: Path, config: Path, workspace: Path
+    kind: TrustKind, facts: ProgramFacts, program: Path, config: Path, workspace: Path, folder: str = ""
 ) -> TrustSubject | None:
     """What a person must approve before it runs; None where nothing of it is code of the project."""
-    run = [path for name in facts.runs if (path := workspace / name).exists()]
+    places = [workspace / each for each in folders_of([f"{folder}/x".lstrip("/")])]
+    run = [path for name in facts.runs for place in places if (path := place / name).exists()]
     is_projects = any(path.is_relative_to(workspace) for path in (program, program.resolve()))
     if not (facts.is_settings_code or is_projects or run):
         return None
@@ -73,17 +123,11 @@ def subjects(
 ) -> list[TrustSubject]:
     """What a person must approve before such programs of a project run."""
     found = [
-        subject_of(kind, facts, program, config, workspace)
-        for facts, config, program in configured(rows, workspace, environment)
-        if program
+        subject_of(kind, each.facts, each.program, each.config, workspace, each.folder)
+        for each in configured(rows, workspace, environment, folders_below(workspace))
+        if each.program
     ]
     return [subject for subject in found if subject]
-
-
-def folders_of(program: Path, workspace: Path) -> tuple[Path, ...]:
-    """Where a program lies with what belongs to it. What the workspace hides stays hidden."""
-    found = {project_of(path) for path in (program, program.resolve())}
-    return tuple(sorted(path for path in found if not workspace.is_relative_to(path)))
 
 
 def last_line(said: bytes) -> str:
@@ -92,25 +136,24 @@ def last_line(said: bytes) -> str:
     return lines[-1][:_MAX_SAID] if lines else "it failed without a word"
 
 
-def _config(facts: ProgramFacts, workspace: Path, tables: dict[str, Any]) -> Path | None:
+def _config(facts: ProgramFacts, place: Path, tables: dict[str, Any]) -> Path | None:
     for mark in facts.marks:
         if mark.startswith("tool."):
             if _has_table(tables, mark):
-                return workspace / "pyproject.toml"
-        elif (workspace / mark).is_file():
-            return workspace / mark
+                return place / "pyproject.toml"
+        elif (place / mark).is_file():
+            return place / mark
     return None
 
 
-def _tables(workspace: Path) -> dict[str, Any]:
+def _tables(place: Path, workspace: Path) -> dict[str, Any]:
     """What `pyproject.toml` says; nothing when there is none that can be read."""
-    text = _text(workspace / "pyproject.toml", workspace)
+    text = _text(place / "pyproject.toml", workspace)
     if "tool" not in text:
         return {}
-    tomllib = import_module("tomllib")
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        return parse_toml(text)
+    except ValueError:
         return {}
 
 
@@ -121,11 +164,12 @@ def _has_table(tables: dict[str, Any], name: str) -> bool:
     return last in tables
 
 
-def _program(name: str, workspace: Path, environment: Mapping[str, str]) -> Path | None:
-    for folder in _OWN_FOLDERS:
-        path = workspace / folder / name
-        if path.is_file() and os.access(path, os.X_OK):
-            return path
+def _program(name: str, workspace: Path, folder: str, environment: Mapping[str, str]) -> Path | None:
+    for place in reversed(folders_of([f"{folder}/x".lstrip("/")])):
+        for own in _OWN_FOLDERS:
+            path = workspace / place / own / name
+            if path.is_file() and os.access(path, os.X_OK):
+                return path
     found = shutil.which(name, path=environment.get("PATH", os.defpath))
     return Path(found) if found else None
 

@@ -15,6 +15,7 @@ import msgspec
 
 from mainspring.checks.settings import ChecksSettings
 from mainspring.checks.unproven import UnprovenEdits
+from mainspring.checks.untested import UntestedLines
 from mainspring.checks.weakened import WeakenedTests
 from mainspring.context.history import read_all
 from mainspring.events import (
@@ -26,6 +27,7 @@ from mainspring.events import (
     NoteAdded,
     Recorded,
     RollbackOffered,
+    SuiteCause,
     SuiteEnded,
     UserSaid,
 )
@@ -80,6 +82,7 @@ class Regressions:
         self._looked_turn = 0
         self._weakened = WeakenedTests()
         self._unproven = UnprovenEdits()
+        self._untested = UntestedLines() if settings.coverage == "on" else None
         self._baseline: tuple[int, Baseline] | None = None
 
     async def is_due(self, runtime: Runtime) -> bool:
@@ -100,7 +103,7 @@ class Regressions:
         self._looked_turn = runtime.state.turn
         if not any(call.is_started for call in calls):  # else they may have changed something already
             project = await project_of_turn(runtime)
-            await run_suite(runtime, project.test, "baseline", timeout_s=self._settings.suite_limit_s)
+            await self._run_all(runtime, project.test, "baseline")
 
     async def comparison(self, runtime: Runtime) -> Compare | None:
         baseline = await self._found_baseline(runtime)
@@ -131,11 +134,16 @@ class Regressions:
             await self._before_done(runtime)
         else:  # what is said after an answer asks for another one
             await self._unproven.look(runtime)
+            baseline = await self._found_baseline(runtime) if self._untested else None
+            if self._untested and baseline:
+                await self._untested.tell_not_measured(runtime, baseline.ended)
 
     async def _before_done(self, runtime: Runtime) -> None:
         since = await self._changed_since_baseline(runtime)
         found = await self._last_word(runtime, since) if since else None
         if found is None or not found[0].regressions:
+            if found and self._untested and (baseline := await self._found_baseline(runtime)):
+                await self._untested.look(runtime, found[0], baseline.ended)
             return
         if sum(map(_is_round, since)) < _MAX_ROUNDS:
             text = f"Not done yet. {await _account(runtime, *found)}"
@@ -163,11 +171,23 @@ class Regressions:
             return word, ""
         compare = await self.comparison(runtime)
         limit_s = self._settings.suite_limit_s
-        ran = await run_suite(runtime, project.test, "done", timeout_s=limit_s, compare=compare)
+        ran = await self._run_all(runtime, project.test, "done", compare)
         if ran is None:
             return None
         ended = await run_again(runtime, ran, project, limit_s) if ran.ended.regressions else ran.ended
         return ended, ran.output
+
+    async def _run_all(
+        self, runtime: Runtime, command: str, cause: SuiteCause, compare: Compare | None = None
+    ) -> SuiteRun | None:
+        return await run_suite(
+            runtime,
+            command,
+            cause,
+            timeout_s=self._settings.suite_limit_s,
+            compare=compare,
+            is_measured=self._untested is not None,
+        )
 
     async def _tell_not_compared(self, runtime: Runtime, ended: SuiteEnded) -> None:
         """Says once that nothing is compared; such tests do not run again in this session."""
@@ -243,10 +263,10 @@ async def _offer_rollback(runtime: Runtime, ended: SuiteEnded, since: Sequence[R
 
 
 async def _turn_events(runtime: Runtime) -> list[Recorded]:
-    return await read_all(runtime.journal, kinds=_KINDS, after=await _began_seq(runtime))
+    return await read_all(runtime.journal, kinds=_KINDS, after=await work_began_seq(runtime))
 
 
-async def _began_seq(runtime: Runtime) -> int:
+async def work_began_seq(runtime: Runtime) -> int:
     """Where the work on what was last said began: an outside agent that is told what it broke takes another
     turn for that."""
     began, said, ended = [

@@ -102,5 +102,5 @@ async def _answer(session: Session, question: str) -> ReviewAnswer | str:
 def _read(text: str) -> ReviewAnswer | str:
     try:
         return msgspec.json.decode(text, type=ReviewAnswer)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         return f"Its answer cannot be read: {error}."

@@ -23,6 +23,8 @@ MESSAGES = {
     "unsafe-pickle": "unpickling runs what the data says: use it only for data of your own, or use JSON",
     "tls-unchecked": "the certificate of the other side is not checked",
     "markup-injection": "text goes into a page as markup: escape it, or set it as text",
+    "unbounded-write": "more may be written than there is room for: use `fgets`, `snprintf` or a width",
+    "format-string": 'text that is not constant is a format: use `"%s"`',
     "unchecked-download": "what is downloaded runs unseen: save it, check it, then run it",
 }
 _FILES: dict[str, tuple[str, ...]] = {
@@ -31,6 +33,7 @@ _FILES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((".ts", ".mts", ".cts"), ("script",)),
     **dict.fromkeys((".sh", ".bash"), ("bash",)),
     ".go": ("go",),
+    **dict.fromkeys((".c", ".cc", ".cpp"), ("c",)),
 }
 
 

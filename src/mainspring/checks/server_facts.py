@@ -16,7 +16,8 @@ class ServerFacts(NamedTuple):
     """`languages` are what the protocol calls files by the end of their names. `waits_for` is the message
     by which a server tells that it knows the project, where it answers wrongly or not at all before;
     `asks_tsserver` says that diagnostics are had by a command of its own; `is_linter` that it knows of no
-    symbols; `is_ours` that the project did not ask for it, so that nobody misses it.
+    symbols; `is_ours` that the project did not ask for it, so that nobody misses it;
+    `is_nesting` that it looks for the settings of each file by itself, in the folders around that.
     `environment` is what it is told besides."""
 
     name: str
@@ -31,6 +32,7 @@ class ServerFacts(NamedTuple):
     asks_tsserver: bool = False
     is_linter: bool = False
     is_ours: bool = False
+    is_nesting: bool = False
     environment: Mapping[str, str] = {}
 
     @property
@@ -62,7 +64,15 @@ _WATCHES = "client/registerCapability"
 SERVER_STATUS = "experimental/serverStatus"
 """Says also whether the project was read."""
 SERVERS = (
-    ServerFacts(RUFF, "ruff", _PYTHON, ("ruff.toml", ".ruff.toml", "tool.ruff"), ("server",), is_linter=True),
+    ServerFacts(
+        RUFF,
+        "ruff",
+        _PYTHON,
+        ("ruff.toml", ".ruff.toml", "tool.ruff"),
+        ("server",),
+        is_linter=True,
+        is_nesting=True,
+    ),
     ServerFacts(
         RUFF_SECURITY,
         "ruff",
@@ -72,6 +82,7 @@ SERVERS = (
         {"settings": {"configurationPreference": "editorOnly", "lint": {"select": _DANGERS}}},
         is_linter=True,
         is_ours=True,
+        is_nesting=True,
     ),
     ServerFacts("ty", "ty", _PYTHON, ("ty.toml", "tool.ty"), ("server",)),
     ServerFacts(
@@ -98,6 +109,7 @@ SERVERS = (
         {"disableAutomaticTypingAcquisition": True, "tsserver": {"useSyntaxServer": "never"}},
         runs=("node_modules/typescript/lib/tsserver.js",),
         asks_tsserver=True,
+        is_nesting=True,
     ),
     ServerFacts(
         "biome",
@@ -133,6 +145,7 @@ SERVERS = (
         "clangd",
         _C,
         ("compile_commands.json", "build/compile_commands.json", "compile_flags.txt", ".clangd"),
+        is_nesting=True,
     ),
 )
 

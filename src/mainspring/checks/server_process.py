@@ -25,7 +25,7 @@ from mainspring.checks.diagnostics import (
     WantedSettings,
 )
 from mainspring.checks.lsp import LspConnection, LspRefused
-from mainspring.checks.programs import folders_of, last_line
+from mainspring.checks.programs import last_line
 from mainspring.checks.server_facts import SERVER_STATUS, ServerFacts
 from mainspring.disk.untrusted import read_start
 from mainspring.errors import SandboxError
@@ -69,16 +69,19 @@ class _Document(msgspec.Struct):
 class LanguageServerProcess:
     """The process, and what was said to it."""
 
-    def __init__(self, facts: ServerFacts, program: Path, confinement: Confinement, sandbox: Sandbox) -> None:
+    def __init__(
+        self, facts: ServerFacts, program: Path, confinement: Confinement, sandbox: Sandbox, root: str = ""
+    ) -> None:
         self._facts = facts
         self._place = confinement.workspace
+        self._root = self._place / root
         self._sandbox = sandbox
         self._command = Command(
             argv=(str(program), *facts.arguments),
-            cwd=self._place,
+            cwd=self._root,
             timeout_s=_LIFE_S,
             env=facts.environment,
-            policy=confined_to_reading(confinement, *folders_of(program, self._place)),
+            policy=confined_to_reading(confinement, program=program),
             is_whole=True,
         )
         self._connected: asyncio.Future[LspConnection] = asyncio.get_running_loop().create_future()
@@ -103,7 +106,7 @@ class LanguageServerProcess:
         await asyncio.shield(self._beginning)
 
     async def _begin(self) -> None:
-        root = self._place.as_uri()
+        root = self._root.as_uri()
         await asyncio.wait([self._connected, self._life], return_when=asyncio.FIRST_COMPLETED)
         if not self._connected.done():
             await self._life
@@ -113,7 +116,7 @@ class LanguageServerProcess:
                 "processId": None,
                 "clientInfo": {"name": "mainspring", "version": __version__},
                 "rootUri": root,
-                "workspaceFolders": [{"uri": root, "name": self._place.name}],
+                "workspaceFolders": [{"uri": root, "name": self._root.name}],
                 "capabilities": _CAPABILITIES,
                 "initializationOptions": self._facts.options,
             },

@@ -4,12 +4,12 @@ person approved where they are code of the project. They are started when first 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mainspring.approvals.trust import TrustSubject
 from mainspring.checks import ConfinedBy
 from mainspring.checks.language_server import LanguageServer
-from mainspring.checks.programs import configured, subject_of
+from mainspring.checks.programs import configured, folders_of, subject_of
 from mainspring.checks.server_facts import server_rows
 from mainspring.checks.settings import ChecksSettings
 from mainspring.sandbox.policy import Confinement
@@ -30,20 +30,25 @@ class SessionLanguageServers:
         self._servers: dict[tuple[str, ...], LanguageServer] = {}
 
     async def usable(
-        self, confinement: Confinement, sandbox: ConfinedBy
+        self, confinement: Confinement, sandbox: ConfinedBy, paths: Iterable[str] = ()
     ) -> tuple[list[LanguageServer], dict[str, str]]:
-        """Those that may be asked in a workspace, and why others may not, by their names."""
+        """Those that may be asked about files of a workspace, and why others may not, by their names."""
         found: list[LanguageServer] = []
         missing: dict[str, str] = {}
         place = confinement.workspace
-        rows = await asyncio.to_thread(lambda: [*configured(self.rows, place, self._environment)])
-        for facts, config, program in rows:
-            subject = subject_of("language-server", facts, program, config, place) if program else None
+        folders = folders_of(paths)
+        rows = await asyncio.to_thread(lambda: [*configured(self.rows, place, self._environment, folders)])
+        for facts, folder, config, program in rows:
+            subject = (
+                subject_of("language-server", facts, program, config, place, folder) if program else None
+            )
             if program and (subject is None or self._is_trusted(subject)):
-                key = (facts.name, str(program), subject.sha256 if subject else "", str(place))
+                root = None if facts.is_nesting and subject is None else folder
+                key = (facts.name, str(program), subject.sha256 if subject else "", str(place), root or "")
                 if key not in self._servers:
-                    self._servers[key] = LanguageServer(facts, program, confinement, sandbox)
-                found.append(self._servers[key])
+                    self._servers[key] = LanguageServer(facts, program, confinement, sandbox, root)
+                if self._servers[key] not in found:
+                    found.append(self._servers[key])
             elif not facts.is_ours:
                 approve = f"not approved; a person can: mainspring trust add {facts.name!r}"
                 missing[facts.name] = approve if program else f"{facts.program} is not installed"

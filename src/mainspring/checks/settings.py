@@ -36,8 +36,9 @@ class ChecksSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     language_servers: Literal["on", "off"] = "on"
     """Also ask the language servers of the languages that the project configures."""
     changed_lines: Literal["on", "off"] = "on"
-    """Also tell of secrets in changed lines, of imports that no file of the project declares, of packages
-    with known vulnerabilities, and of blocks that stand elsewhere in the project."""
+    """Also tell of secrets in changed lines, of imports that no file of the project declares, of names that
+    are imported from a file of the project and are not there, of packages with known vulnerabilities, and of
+    blocks that stand elsewhere in the project."""
     duplication: Literal["on", "off"] = "on"
     """Tell of blocks that a change brings and that stand elsewhere in the project."""
     vulnerabilities: str = ""
@@ -59,3 +60,6 @@ class ChecksSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     now, and which tests were made weaker. Only what may run without asking is run, in the sandbox."""
     suite_limit_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
     """Seconds that all tests may take; when they take longer nothing is compared in that session."""
+    coverage: Literal["on", "off"] = "on"
+    """Measure runs of all tests, with the project's own coverage.py (7.13 or newer) or with node, and tell
+    which changed lines no test runs, and which lines tests no longer run. Nothing is run twice for it."""

@@ -25,6 +25,7 @@ from mainspring.sandbox.programs import confined_to_reading
 _PROGRAM = Path(__file__).with_name("grammars.py")
 _LIFE_S = 30 * 24 * 3600.0
 _PATIENCE_S = 5.0
+"""How long an edit waits for its file to be read."""
 
 
 class Syntax:
@@ -32,9 +33,12 @@ class Syntax:
 
     name = "syntax"
 
-    def __init__(self, confinement: Confinement, sandbox: ConfinedBy) -> None:
+    def __init__(
+        self, confinement: Confinement, sandbox: ConfinedBy, *, patience_s: float = _PATIENCE_S
+    ) -> None:
         self._policy = confinement
         self._sandbox = sandbox
+        self._patience_s = patience_s
         self._reader: _Reader | None = None
         self._turn = asyncio.Lock()
 
@@ -87,11 +91,11 @@ class Syntax:
             except SandboxError as error:
                 raise NotChecked(error.message) from error
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(self._patience_s):
                 return await self._reader.ask(request)
         except TimeoutError as error:
             await self.close()
-            raise NotChecked(f"reading it took more than {_PATIENCE_S:g} s") from error
+            raise NotChecked(f"reading it took more than {self._patience_s:g} s") from error
         except _Ended as error:
             await self.close()
             raise NotChecked(f"its parser ended: {error}") from error

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from mainspring.checks.told import listed
 from mainspring.context.history import read_all
-from mainspring.documents.findings import line_of
 from mainspring.events import (
     CHECKS_SOURCE,
     Blob,
@@ -25,7 +25,6 @@ from mainspring.turns.runtime import Runtime
 from mainspring.workspace.weakened_tests import BY, is_about_tests, names_of_tests, weakened
 
 _MAX_FILES = 200
-_SHOWN = 10
 _KINDS = ("FilesChanged", "ChangesChecked")
 _TOLD = (
     "Tests were made weaker in this turn:\n{lines}\nIf the task does not ask for that, put it back; otherwise"
@@ -53,16 +52,15 @@ class WeakenedTests:
         began = await runtime.journal.last("TurnStarted")
         changed, standing = await _changed_tests(runtime, began.seq if began else 0)
         files: list[CheckedFile] = []
-        new: list[str] = []
+        new: list[tuple[str, CheckFinding]] = []
         for path, found in (await _weakened(runtime, changed)).items():
             if found != standing.get(path, ()):
                 files.append(CheckedFile(path=path, by=(BY,), findings=found))
-                new += [line_of(path, each) for each in found if each not in standing.get(path, ())]
+                new += [(path, each) for each in found if each not in standing.get(path, ())]
         if files:
             events: list[Event] = [ChangesChecked(files=tuple(files), is_late=True)]
             if new:
-                more = [f"and {len(new) - _SHOWN} more"] if len(new) > _SHOWN else []
-                text = _TOLD.format(lines="\n".join([*new[:_SHOWN], *more]))
+                text = _TOLD.format(lines=await listed(runtime, new))
                 events.append(NoteAdded(text=text, source=CHECKS_SOURCE, suspicious=suspicions(text)))
             await runtime.record(*events, is_durable=False)
 

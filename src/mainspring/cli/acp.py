@@ -9,7 +9,7 @@ from typing import get_args
 
 import click
 
-from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
+from mainspring.app.modes import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.config import NO_GATEWAY, load_config
 from mainspring.cli.options import POSITIVE
 from mainspring.errors import UsageError

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
+from mainspring.app.modes import MODE_NAMES
 from mainspring.app.operations.answers import reach
 from mainspring.app.operations.approvals import (
     Comparison,
@@ -18,6 +19,7 @@ from mainspring.app.operations.approvals import (
     Grant,
     Rule,
     counts,
+    in_words,
     judge_call,
     judge_command,
     judge_line,
@@ -26,7 +28,6 @@ from mainspring.app.operations.approvals import (
     revoke_grant,
     rules_in_force,
 )
-from mainspring.app.policies import MODE_NAMES
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import POSITIVE
@@ -77,6 +78,8 @@ def rules_command(folder: Path) -> None:
             click.echo(plain(f"  {rule.name or number}: {_rule(rule)}{note}"))
         for warning in file.warnings:
             click.echo(plain(f"  note: {warning}"))
+    for name, says in found.team:
+        click.echo(plain(f"team: {name}: {says}"))
     click.echo("builtin:")
     for danger in found.dangers:
         click.echo(f"  {danger.name}: {danger.answer}: {danger.reason}")
@@ -122,6 +125,8 @@ def check_command(
     click.echo(plain(f"{verdict.answer}: {verdict.reason} [{verdict.rule}]"))
     for finding in verdict.findings:
         click.echo(plain(f"  {finding.answer}: {finding.subject}: {finding.reason} [{finding.rule}]"))
+    if verdict.answer == "ask" and verdict.quorums:
+        click.echo(plain(f"  a yes takes {in_words(verdict.quorums)}"))
 
 
 @approvals_command.command("simulate")
@@ -157,9 +162,11 @@ def _compared(each: Comparison) -> str:
     mark = "≠" if each.is_changed else "="
     proposed = each.past.proposed
     what = proposed.command or ", ".join(proposed.paths) or proposed.tool
+    is_shared = each.now.answer == "ask" and each.now.quorums
+    takes = f"; a yes takes {in_words(each.now.quorums)}" if is_shared else ""
     return (
         f"{mark} {each.past.answered:<5} → {each.now.answer:<5} {proposed.tool}:"
-        f" {what.splitlines()[0]} [{each.now.rule}] {each.now.reason}"
+        f" {what.splitlines()[0]} [{each.now.rule}] {each.now.reason}{takes}"
     )
 
 

@@ -9,8 +9,15 @@ from typing import Any, get_args
 
 import click
 
-from mainspring.app.operations.approve import ApprovalReply, deliver_answer, prepare_answers, waiting_session
+from mainspring.app.operations.approve import (
+    ApprovalReply,
+    deliver_answer,
+    prepare_answers,
+    record_answers,
+    waiting_session,
+)
 from mainspring.app.operations.daemon import wake_daemon
+from mainspring.app.operations.workers import answer_queued
 from mainspring.cli.config import load_config
 from mainspring.cli.run import turn_options
 from mainspring.cli.server_option import with_server
@@ -67,12 +74,23 @@ async def _approve(
         click.echo(plain(f"{prepared.other_version} It is given the answer all the same."), err=True)
     ours: list[ApprovalGiven] = []
     for given in prepared.answers:
+        missing = prepared.missing.get(given.call, "")
+        if missing:
+            click.echo(plain(f"{given.call}: {missing}."), err=True)
         if owner := await deliver_answer(config, session, given):
+            if missing:
+                continue
             said = _SAID.get(given.decision, given.decision)
             click.echo(f"{given.call}: {said}; {owner} goes on.", err=True)
         else:
             ours.append(given)
     if not ours:
+        return 0
+    if not prepared.decides:
+        await record_answers(config, session, ours)
+        return 0
+    if queue := await answer_queued(config, session, ours):
+        click.echo(f"{session}: answered; a worker of the queue {queue} goes on.", err=True)
         return 0
     code = await take_turn("", session, Path(), answers=ours, **options)
     if prepared.has_goal:

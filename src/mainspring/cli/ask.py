@@ -110,6 +110,7 @@ def question_text(question: ApprovalAsked, *, number: int, limit: int = _SHOWN_C
         f"\n    … {plural(len(text) - limit, 'more character')}; `v` shows them" if len(text) > limit else ""
     )
     covers = "; ".join(reach(question.tool, offer) for offer in question.offers)
+    covers += "  ($: and no words after it)" if covers.endswith(" $") or " $;" in covers else ""
     always = f"\n    always would allow {covers or 'this very call and no other'}"
     return (
         f"\n[{number}] {question.tool}: {text[:limit]}{more}{_scripts(question, limit)}"

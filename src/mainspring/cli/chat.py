@@ -10,8 +10,8 @@ from typing import get_args
 import click
 from msgspec.structs import replace
 
+from mainspring.app.modes import MODE_NAMES, RUNG_NAMES
 from mainspring.app.operations.sessions import newest_session
-from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.app.workspaces import AllowHome, check_workspace
 from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY, load_config, offer_setup

@@ -35,4 +35,17 @@ def _lines(found: ChecksOverview) -> list[str]:
     clean = [f"{file.path}: clean ({', '.join(file.by)})" for file in found.files if not file.findings]
     left = [f"not checked: {each}" for each in found.not_checked]
     took = f"{plural(len(found.files), 'file')} checked in {found.duration_s:.2f} s"
-    return [*lines, *clean, *left, took]
+    times = [f"  {each.by:<16}{each.duration_s:9.3f} s" for each in found.times]
+    cost = [f"reviews: ${found.cost_usd:.4f}; other checks cost nothing"] if found.cost_usd else []
+    return [*lines, *clean, *left, *_reached(found), took, *times, *cost]
+
+
+def _reached(found: ChecksOverview) -> list[str]:
+    """What tests run, where that was measured."""
+    if not found.lines:
+        return []
+    share = f"{100 * found.reached / found.lines:.1f} % of {plural(found.lines, 'line')}"
+    untested = (
+        "" if found.untested is None else f"; {plural(found.untested, 'changed line')} that no test runs"
+    )
+    return [f"tests run {share}{untested}"]

@@ -58,6 +58,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "context": Entry("context", "Show what fills a session's context window."),
         "execs": Entry("exec_list", "List or show the commands run with `exec`."),
         "replay": Entry("forks", "Run a session again offline; report the first difference."),
+        "traces": Entry("traces", "Export what sessions did to OpenTelemetry."),
         "verify": Entry("transfer", "Check a session's hash chain."),
     },
     "Go back": {
@@ -69,6 +70,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "Money": {
         "cost": Entry("cost", "Show what was spent.", is_common=True),
+        "usage": Entry("usage", "Show who spent what, and export it."),
     },
     "Machine": {
         "clean": Entry("disk", "Free disk space: old logs, records, caches."),
@@ -80,10 +82,13 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "doctor": Entry("doctor", "Check this machine, and say how to fix what is missing.", is_common=True),
         "demo": Entry("demo", "See a run survive being killed. No key, no network.", is_common=True),
         "approvals": Entry("approvals", "List, try and revoke grants and rules."),
+        "policy": Entry("policy", "Show who may do what in a team, and why."),
         "serve": Entry("serve", "Show and steer everything in a browser, or on a phone.", is_common=True),
         "devices": Entry("devices", "List, pair and revoke devices that may use `serve`."),
         "notify": Entry("notify", "List and try who is told when nobody looks."),
         "daemon": Entry("daemon", "Run schedules and interrupted goals in the background."),
+        "worker": Entry("worker", "Work on sessions from a queue that machines share."),
+        "fleet": Entry("fleet", "Show workers of all machines, and what waits for them."),
         "engines": Entry("engines", "List the agents that can take turns."),
         "mcp": Entry("mcp", "Add, list and try MCP servers, whose tools agents use."),
         "plugins": Entry("plugins", "List, add and begin plugins, which add to mainspring."),
@@ -93,12 +98,16 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "skills": Entry("skills", "List the skills that an agent can read in a folder."),
         "memory": Entry("memory", "Show, add or forget what is remembered about a project."),
         "ps": Entry("processes", "List the background processes of sessions."),
+        "jobs": Entry("jobs", "List and cancel jobs of sessions on other machines."),
         "schema": Entry("schema", "Print the JSON Schema of `run --input-format jsonl`."),
         "stop": Entry("processes", "Stop a session's turn, or a background process."),
         "store": Entry("store", "Keep sessions in a database that machines share."),
         "export": Entry("transfer", "Write a session to one portable file."),
         "import": Entry("imports", "Import a session, also from Claude Code or Codex."),
         "trust": Entry("trust", "List and revoke what you approved of what projects bring."),
+        "login": Entry("login", "Log in at your team's issuer, or say who is logged in."),
+        "logout": Entry("login", "Forget that login."),
+        "audit": Entry("audit", "Show, verify and export the log of commands."),
         "uninstall": Entry("disk", "List all that mainspring wrote on this machine; remove it."),
     },
 }
@@ -147,7 +156,7 @@ class _Commands(click.Group):
         if found is None:
             return None
         module = import_module(f"mainspring.cli.{found.module}")
-        command = getattr(module, f"{name}_command")
+        command = import_module("mainspring.cli.dispatch").logged(getattr(module, f"{name}_command"), name)
         # A shell asks for words: `completion` knows those of arguments.
         return (
             import_module("mainspring.cli.completion").prepare(command) if ctx.resilient_parsing else command

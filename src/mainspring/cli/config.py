@@ -12,6 +12,7 @@ import msgspec
 from mainspring import settings
 from mainspring.app.operations.sessions import newest_session
 from mainspring.app.private import make_private
+from mainspring.app.team import account_name
 from mainspring.cli.streams import is_person_there
 from mainspring.events import Origin
 from mainspring.settings import FACE, Config
@@ -69,13 +70,16 @@ def load_config(*, is_config_optional: bool = False) -> Config:
     for folder in make_private(config):
         click.echo(f"{folder} was open to other users of this machine; now it is yours alone.", err=True)
     try:
-        user = user_name()
+        user = account_name(user_name())
     except OSError:  # Windows, without a terminal
         user = ""
     face = config.variable(FACE) or "cli"
     origin = Origin(user=user, device=host_name(), program="mainspring", face=face)
     told = config.settings.notify.named(told_channels())
-    return msgspec.structs.replace(config, origin=origin, notify=told, is_attended=is_person_there())
+    found = msgspec.structs.replace(config, origin=origin, notify=told, is_attended=is_person_there())
+    if not config.settings.login.issuer:
+        return found
+    return import_module("mainspring.app.login").with_login(found)
 
 
 def told_channels() -> tuple[str, ...]:

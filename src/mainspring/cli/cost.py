@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import get_args
 
 import click
@@ -16,6 +18,7 @@ from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import money
 from mainspring.secrets.screen import plain
 
+_WIDE = 10_000
 _HEADINGS = ("requests", "input", "cached", "output", "cost", "saved")
 
 
@@ -51,7 +54,7 @@ def _print(by: str, found: Costs) -> None:
     lines = [(by, *_HEADINGS), *((plain(row.key), *_cells(row.spent)) for row in found.rows)]
     if len(found.rows) > 1:
         lines.append(("total", *_cells(total)))
-    for line in _aligned(lines):
+    for line in _aligned(lines, shutil.get_terminal_size((_WIDE, 0)).columns):
         click.echo(line)
     if total.unsettled:
         held = f"{total.unsettled} ({total.held_tokens:,} tokens)"
@@ -70,8 +73,20 @@ def _saved(spent: Spent) -> str:
     return f"-{money(-spent.saved_usd)}" if spent.saved_usd < 0 else money(spent.saved_usd)
 
 
-def _aligned(lines: Sequence[tuple[str, ...]]) -> Iterable[str]:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for first, *rest in lines:
-        cells = (cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))
-        yield "  ".join((first.ljust(widths[0]), *cells))
+def _aligned(lines: Sequence[tuple[str, ...]], columns: int) -> Iterable[str]:
+    """A table; where that is too wide, each row below its name, and with the words of the head where even
+    its numbers are."""
+    names, *numbers = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    is_wide, is_wider = names + sum(numbers) + 2 * len(numbers) > columns, sum(numbers) + 14 > columns
+    for number, (name, *cells) in enumerate(lines):
+        row = "  ".join(cell.rjust(width) for cell, width in zip(cells, numbers, strict=True))
+        if not is_wide:
+            yield f"{name.ljust(names)}  {row}"
+            continue
+        if number > 0:
+            yield name
+        if not is_wider:
+            yield f"  {row}"
+        elif number > 0:
+            facts = ", ".join(f"{head} {cell}" for head, cell in zip(lines[0][1:], cells, strict=True))
+            yield from wrap(facts, columns, initial_indent="  ", subsequent_indent="  ")

@@ -6,7 +6,9 @@ from importlib import import_module
 
 import click
 
-from mainspring.app.operations.devices import PAIR_WITHIN_S, PAIRED_ROLES, Access, Role
+from mainspring.app.operations.answers import lasting
+from mainspring.app.operations.device_roles import PAIRED_ROLES, SERVICE_ROLES, Role
+from mainspring.app.operations.devices import PAIR_WITHIN_S, Access
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import when
@@ -24,9 +26,11 @@ def devices_command(context: click.Context, *, is_json: bool) -> None:
     for device in devices:
         if is_json:
             row = {"id": device.id, "name": device.name, "role": device.role, "paired_us": device.paired_us}
-            click.echo(json_line(row))
+            click.echo(json_line({**row, "until_us": device.until_us}))
         else:
-            click.echo(f"{device.id}  {when(device.paired_us)}  {device.role:<7} {plain(device.name)}")
+            until = f" until {when(device.until_us)}" if device.until_us else ""
+            name = device.person.name if device.person else device.name
+            click.echo(f"{device.id}  {when(device.paired_us)}  {device.role:<7} {plain(name)}{until}")
     if not devices and not is_json:
         click.echo("No devices are paired. Pair one: mainspring serve --pair", err=True)
 
@@ -43,6 +47,22 @@ def pair_command(*, role: Role, name: str, address: str) -> None:
     if shown := import_module("mainspring.serve.certificate").served_fingerprint(place):
         click.echo(f"certificate SHA-256 {shown}", err=True)
     show_offer(place, Access(load_config()).offer(role, name), role)
+
+
+@devices_command.command("token")
+@click.argument("name")
+@click.option(
+    "--role", type=click.Choice(SERVICE_ROLES), default="steer", show_default=True, help="What it may do."
+)
+@click.option("--for", "duration", default="90d", show_default=True, help="How long: 30m, 8h, 7d.")
+def token_command(name: str, *, role: Role, duration: str) -> None:
+    """Print a token for a program, NAME, which is `service:NAME` to a team's policy. It is shown this once.
+
+    A program sends it as `Authorization: Bearer TOKEN`, and does what its role and the policy allow.
+    """
+    lasts_us = lasting(duration, now_us=0)
+    made = Access(load_config()).add_service(name, role, lasts_us)
+    click.echo(made.token)
 
 
 @devices_command.command("revoke")

@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
+from mainspring.app.modes import MODE_NAMES, RUNG_NAMES
 from mainspring.app.operations.commands import CommandRecord, load_command, load_output
-from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
 from mainspring.app.step import run_command
 from mainspring.app.workspaces import AllowHome
 from mainspring.cli.allow_home import ALLOW_HOME

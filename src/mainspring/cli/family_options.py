@@ -8,7 +8,7 @@ from typing import get_args
 
 import click
 
-from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
+from mainspring.app.modes import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY
 from mainspring.cli.options import POSITIVE

@@ -62,6 +62,7 @@ _options = with_options(
     click.option(
         "--land", "lands", is_flag=True, help="Bring the best attempt into the current branch, if it passes."
     ),
+    click.option("--yes", "is_agreed", is_flag=True, help="With --land: agree to it, whatever its risk."),
     click.option("--drop", "drops", is_flag=True, help="With --land: remove the branches of the others."),
     click.option("--resume", "session", default="", help="Go on with this farm, or land it."),
     *OUTPUT_OPTIONS,
@@ -72,7 +73,15 @@ _options = with_options(
 @click.argument("task", default="")
 @_options
 def farm_command(
-    task: str, session: str, folder: Path, *, lands: bool, drops: bool, is_json: bool, **given: Any
+    task: str,
+    session: str,
+    folder: Path,
+    *,
+    lands: bool,
+    drops: bool,
+    is_agreed: bool,
+    is_json: bool,
+    **given: Any,
 ) -> None:
     """Attempt TASK several times at once, each in a git worktree of its own, check all with the same
     commands, and name the best. Each stays as a branch; --land brings the best one into yours."""
@@ -83,7 +92,8 @@ def farm_command(
     farm, problem = asyncio.run(_farm(task, session, folder, lands=lands, **given)), None
     if farm.best and lands and farm.is_passed and not farm.is_landed:
         try:
-            moved = asyncio.run(land_farm(load_config(), farm.session, drops=drops))
+            landing = land_farm(load_config(), farm.session, drops=drops, is_agreed=is_agreed)
+            moved = asyncio.run(landing)
         except UsageError as error:  # what came of the attempts is shown all the same
             problem = error
         else:

@@ -17,6 +17,7 @@ from mainspring.app.operations.goals import (
     BestResult,
     Order,
     begin_in_background,
+    begin_in_queue,
     best_of,
     goal_standing,
     list_profiles,
@@ -27,6 +28,7 @@ from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
 from mainspring.cli.goal_run import pursue
 from mainspring.cli.json_output import json_line
+from mainspring.cli.queue_options import queue_options, queue_place
 from mainspring.cli.reports import write_report
 from mainspring.cli.schedules import (
     fire_command,
@@ -53,6 +55,13 @@ for _command in (schedule_command, schedules_command, unschedule_command, fire_c
 @click.argument("goal", nargs=-1)
 @start_options
 @click.option("--background", "is_background", is_flag=True, help="Run it in the daemon; print its id.")
+@click.option(
+    "--detach",
+    "is_detached",
+    is_flag=True,
+    help="Leave it to a worker; without a shared store, to the daemon.",
+)
+@queue_options
 def start_command(
     goal: tuple[str, ...],
     folder: Path,
@@ -60,11 +69,18 @@ def start_command(
     *,
     is_json: bool,
     is_background: bool,
+    is_detached: bool,
+    queue: str,
+    labels: str,
     **given: Any,
 ) -> None:
     """Work towards GOAL: a text, or a file that holds it."""
     options = options_of(folder, profile, **given)
-    if is_background:
+    is_queued = is_detached and bool(load_config().store_url)
+    if place := queue_place(queue, labels, is_queued=is_queued):
+        click.echo(asyncio.run(begin_in_queue(load_config(), " ".join(goal), options, place)))
+        return
+    if is_background or is_detached:
         click.echo(asyncio.run(begin_in_background(load_config(), " ".join(goal), options)))
         return
     sys.exit(asyncio.run(pursue(" ".join(goal), "", options, is_json=is_json)))

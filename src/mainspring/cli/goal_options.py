@@ -8,8 +8,8 @@ from typing import Any, get_args
 import click
 
 from mainspring.app.goals import GoalOptions, with_longest_wait
+from mainspring.app.modes import CLASSIC_SANDBOXES, MODE_NAMES, RUNG_NAMES, classic_sandbox
 from mainspring.app.operations.schedule_arguments import parse_target
-from mainspring.app.policies import CLASSIC_SANDBOXES, MODE_NAMES, RUNG_NAMES, classic_sandbox
 from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY
 from mainspring.cli.options import NOT_NEGATIVE, POSITIVE, with_options
@@ -28,6 +28,7 @@ loop_options = with_options(
         type=click.Choice((*RUNG_NAMES, *CLASSIC_SANDBOXES)),
         help="How to confine commands; read-only also means --mode plan, danger-full-access --mode yolo.",
     ),
+    click.option("--on", "machine", default="", metavar="NAME", help="Machine that runs commands, over ssh."),
     click.option("--check", "checks", multiple=True, help="Command that must exit with 0."),
     click.option("--file", "files", multiple=True, help="File that must exist."),
     click.option("--target", "targets", multiple=True, help='Metric to reach, as "time<=1.5".'),
@@ -133,6 +134,7 @@ def options_of(folder: Path, profile: str, **given: Any) -> GoalOptions:
         effort=given["effort"],
         mode=mode,
         sandbox=sandbox,
+        machine=given["machine"],
         memory=given["memory"],
         allow_unpriced=given["allow_unpriced"],
         allow_home=given["allow_home"],

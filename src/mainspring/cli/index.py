@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import click
 from mainspring.app.operations import index as operations
 from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
+from mainspring.cli.options import POSITIVE
 from mainspring.events.counts import plural, readable_bytes
 from mainspring.secrets.screen import plain
 
@@ -27,8 +29,9 @@ _json = click.option("--json", "is_json", is_flag=True, help="Print it as JSON."
 @click.group("index", invoke_without_command=True)
 @_folder
 @_json
+@click.option("--max-seconds", type=POSITIVE, help="Leave the rest for the next time after so long.")
 @click.pass_context
-def index_command(ctx: click.Context, folder: Path, *, is_json: bool) -> None:
+def index_command(ctx: click.Context, folder: Path, *, is_json: bool, max_seconds: float | None) -> None:
     """Bring the index of this repository up to date: symbols, uses, imports, comments about them, and text of
     documents. It is kept in the data folder, never in the project; ignored and hidden files are left out.
     The first time reads every file, later ones only what changed."""
@@ -36,7 +39,9 @@ def index_command(ctx: click.Context, folder: Path, *, is_json: bool) -> None:
         return
     config = load_config_or_defaults()
     is_shown = sys.stderr.isatty() and not is_json
-    done = asyncio.run(operations.update_index(config, folder, _progress if is_shown else _nothing))
+    done = asyncio.run(
+        operations.update_index(config, folder, _progress if is_shown else _nothing, max_seconds or math.inf)
+    )
     if is_shown:
         click.echo("\r\033[K", err=True, nl=False)
     if is_json:
@@ -145,6 +150,8 @@ def _status_lines(found: operations.IndexStatus) -> list[str]:
     ]
     if found.is_cut:
         lines.append("There are more files than are listed; the index is not complete.")
+    if found.left:
+        lines.append(f"{plural(found.left, 'file')} not looked at yet: mainspring index goes on with them.")
     return [*lines, *(f"not read: {plural(count, 'file')}: {why}" for why, count in found.problems.items())]
 
 

@@ -25,6 +25,7 @@ from mainspring.app.operations.mcp_servers import (
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.cli.mcp_serve import mcp_serve_command
+from mainspring.cli.options import Amount
 from mainspring.cli.streams import is_person_there
 from mainspring.errors import UsageError
 from mainspring.mcp.settings import McpServerSettings
@@ -68,7 +69,7 @@ def list_command(folder: Path, *, is_json: bool) -> None:
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of each request.")
 @click.option("--client-id", default="", help="Id of a client that you registered for its login (OAuth).")
 @click.option("--client-secret", default="", help="The secret of that client; '${VAR}' keeps it elsewhere.")
-@click.option("--timeout-s", type=click.FloatRange(min=0.001), help="Maximum duration of a call.")
+@click.option("--timeout-s", type=Amount(min=0.001), help="Maximum duration of a call.")
 @click.option("--no-network", is_flag=True, help="A command without network: its tools are contained.")
 @click.option("--writable", multiple=True, help="A folder outside the workspace that it may write.")
 @click.option("--always-load", is_flag=True, help="Show its tools in every request, however many.")

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import click
 
-from mainspring.app.operations.devices import PAIRED_ROLES, Access, Role
-from mainspring.app.policies import DEFAULT_MODE, MODE_NAMES
+from mainspring.app.modes import MODE_NAMES
+from mainspring.app.operations.device_roles import PAIRED_ROLES, Role
+from mainspring.app.operations.devices import Access
+from mainspring.app.policies import DEFAULT_MODE
 from mainspring.cli.config import load_config
 from mainspring.cli.options import POSITIVE
 from mainspring.errors import UsageError

@@ -73,7 +73,7 @@ def show_command(name: str, *, is_json: bool) -> None:
     for field, value in facts_of(record):
         click.echo(plain(f"  {field:<15} {value}"))
     if names := names_instead(record, config):
-        click.echo(plain(f"  not listed; close are {', '.join(names)}"))
+        click.echo(plain(f"  not known; close are {', '.join(names)}"))
 
 
 @models_command.command("list")

@@ -21,7 +21,7 @@ def write_report(config: Config, session: str, *, html: str, markdown: str, is_j
     if is_json:
         click.echo(json_line(report))
     if html:
-        _write(html, report_page(report))
+        _write(html, asyncio.run(report_page(config, report)))
     if markdown or not (html or is_json):
         _write(markdown or _STDOUT, report_markdown(report))
 

@@ -94,7 +94,7 @@ def review_command(
 
 def _print_risk(folder: Path, target: str, *, is_json: bool) -> None:
     risk = import_module("mainspring.app.operations.risk")
-    told = risk.risk_at(load_config(), folder, target)
+    told = asyncio.run(risk.risk_at(load_config(), folder, target))
     click.echo(json_line(told) if is_json else plain("\n".join(risk.risk_lines(told.risk))))
     if told.why_ask and not is_json:
         click.echo(plain(f"A person is asked before such a change of a session lands: {told.why_ask}."))

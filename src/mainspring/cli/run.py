@@ -12,11 +12,12 @@ from typing import Any, get_args
 
 import click
 
-from mainspring.app.policies import MODE_NAMES, RUNG_NAMES
+from mainspring.app.modes import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import NO_GATEWAY, NOTIFY, load_config, newest_here, offer_setup
 from mainspring.cli.options import POSITIVE, with_options
 from mainspring.cli.piped import with_piped
+from mainspring.cli.queue_options import leave_control, queue_options, queue_place
 from mainspring.cli.server_option import with_server
 from mainspring.errors import UsageError
 from mainspring.events import MAX_ATTEMPTS, Effort, Profile
@@ -59,6 +60,13 @@ turn_options = with_options(
         type=click.Choice(RUNG_NAMES),
         default=None,
         help="How to confine commands.",
+    ),
+    click.option(
+        "--on",
+        "machine",
+        default="",
+        metavar="NAME",
+        help="Machine of [machines] that runs commands, over ssh.",
     ),
     click.option("--max-steps", type=click.IntRange(min=1), help="Maximum model requests in this turn."),
     click.option("--max-tokens", type=click.IntRange(min=1), help="Maximum tokens of the whole session."),
@@ -112,14 +120,19 @@ turn_options = with_options(
     multiple=True,
     help="Command that must exit with 0 for an attempt to pass; may be given several times.",
 )
+@queue_options
 @with_server("run")
-def run_command(task: str, folder: Path, *, is_branched: bool, input_format: str, **options: Any) -> None:
+def run_command(
+    task: str, folder: Path, *, is_branched: bool, input_format: str, queue: str, labels: str, **options: Any
+) -> None:
     """Give an agent TASK to do in the workspace, with nobody at the keyboard. What is piped in is added to
     it, or is the task (`-`). The answer goes to standard output, everything else to standard error."""
     if input_format == "jsonl":
         options["control"] = _control(**options)
     elif not (task := with_piped(task.strip())):
         raise UsageError("The task is empty.", remedy='Say what to do: mainspring run "make the tests pass".')
+    if place := queue_place(queue, labels, **options):
+        options["control"] = leave_control(place, is_branched=is_branched, **options)
     if not (options["models"] or options["engine"]):
         offer_setup()
     if task.startswith("/") or "@" in task:

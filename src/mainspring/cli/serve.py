@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from mainspring.app.operations.devices import PAIRED_ROLES, Access, Role
+from mainspring.app.operations.device_roles import PAIRED_ROLES, Role
+from mainspring.app.operations.devices import Access
 from mainspring.cli.config import load_config
 from mainspring.cli.devices import show_offer
 from mainspring.errors import UsageError

@@ -12,6 +12,14 @@ from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
 from mainspring.events.counts import plural
 
+_KEYS = {
+    "here": "",
+    "none yet": "the store has none; secrets stay on each machine until `mainspring store init` makes one",
+    "missing": "this machine does not have that of the store: secrets of its sessions stay here, and those of"
+    " other machines cannot be put back. Copy store.key from another machine's settings folder.",
+    "another": "this machine has another one than the store. Copy store.key from another machine.",
+}
+
 
 @click.group("store")
 def store_command() -> None:
@@ -35,13 +43,17 @@ def migrate_command() -> None:
 
 
 def _migrate() -> None:
-    shown, before, after = asyncio.run(migrate_store(load_config()))
-    if before == after:
-        click.echo(f"{shown} is ready; its tables have version {after}.")
-    elif before:
-        click.echo(f"{shown}: the tables went from version {before} to {after}.")
+    done = asyncio.run(migrate_store(load_config()))
+    if done.before == done.after:
+        click.echo(f"{done.address} is ready; its tables have version {done.after}.")
+    elif done.before:
+        click.echo(f"{done.address}: the tables went from version {done.before} to {done.after}.")
     else:
-        click.echo(f"{shown}: the tables are made, version {after}.")
+        click.echo(f"{done.address}: the tables are made, version {done.after}.")
+    if done.key_file:
+        click.echo(f"secrets in it are encrypted with {done.key_file}: copy that file to other machines")
+    elif _KEYS[done.key]:
+        click.echo(f"key: {_KEYS[done.key]}", err=True)
 
 
 @store_command.command("check")
@@ -56,6 +68,8 @@ def check_command(*, is_json: bool) -> None:
         click.echo(
             f"{facts.address}: version {facts.version}, {counted}, {facts.round_trip_ms:.1f} ms to ask"
         )
+        if _KEYS[facts.key]:
+            click.echo(f"key: {_KEYS[facts.key]}")
         for problem in facts.problems:
             click.echo(f"damaged: {problem}")
     sys.exit(1 if facts.problems else 0)

@@ -85,11 +85,13 @@ def _open_closed() -> None:
 
 
 def _guarded(stream: TextIO, *, is_required: bool) -> TextIO:
+    """What the encoding of a terminal does not have is written as its number."""
     stream.flush()
+    is_unicode = stream.encoding.lower().replace("-", "").startswith("utf")
     return io.TextIOWrapper(
         io.BufferedWriter(_Output(stream.fileno(), is_required=is_required)),
         encoding=stream.encoding,
-        errors=stream.errors,
+        errors=stream.errors if is_unicode else "backslashreplace",
         line_buffering=bool(stream.line_buffering),
     )
 

@@ -14,7 +14,7 @@ from contextlib import aclosing, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 from msgspec.structs import replace
@@ -86,6 +86,7 @@ async def take_turn(
     effort: Effort | None,
     mode: str | None,
     sandbox: str | None,
+    machine: str = "",
     max_steps: int | None,
     max_tokens: int | None,
     max_cost_usd: float | None,
@@ -103,9 +104,8 @@ async def take_turn(
     control: Control | None = None,
 ) -> int:
     """Says something, or gives answers, or just goes on; prints what happens; gives the exit code."""
-    files = _attached_files(attach, text)
+    files, config = _attached_files(attach, text), _config(machine)
     limits = Limits(max_tokens=max_tokens, max_cost_usd=max_cost_usd, day=Cap(usd=max_cost_usd_today))
-    limits, config = replace(limits, max_steps=max_steps, max_calls=max_calls, timeout_s=timeout), _config()
     opened = app.open(
         folder or Path(),
         session=session,
@@ -117,7 +117,7 @@ async def take_turn(
         mode=mode or "",
         sandbox=sandbox or "",
         output=load_schema(output_schema) if output_schema else None,
-        limits=limits,
+        limits=replace(limits, max_steps=max_steps, max_calls=max_calls, timeout_s=timeout),
         allow_unpriced=allow_unpriced,
         allow_home=allow_home,
         approver=control or approver(),
@@ -152,7 +152,10 @@ async def _work(
 ) -> int:
     """Says something and prints what happens, or lets a program do both; gives the exit code."""
     if control is None:
-        return await print_events(await _events(session, text, media, attempts, checks))
+        try:
+            return await print_events(await _events(session, text, media, attempts, checks))
+        except asyncio.CancelledError:
+            return _stopped(session)
     with say_lost_output(f"mainspring resume {session.id}"):
         ended = await control.drive(session, text, media)
     return _EXIT_CODES[ended.ending] if ended else 0
@@ -168,16 +171,33 @@ async def _said(
     return text, await keep(session, files)
 
 
-def _config() -> Config:
+def _stop(session: Session, task: asyncio.Task[Any] | None) -> None:
+    """Stops the running turn, or else what is done between turns: the checks of attempts."""
+    if session.is_running:
+        session.stop_soon()
+    elif task:
+        task.cancel()
+
+
+def _stopped(session: Session) -> int:
+    """The exit code of work that a signal stopped between two turns."""
+    if task := asyncio.current_task():
+        task.uncancel()
+    click.echo(f"stopped while checks ran. Go on: mainspring resume {session.id}", err=True)
+    return _EXIT_CODES["interrupted"]
+
+
+def _config(machine: str) -> Config:
     say_limits()
-    return load_config()
+    return replace(load_config(), machine=machine)
 
 
 async def _begin(session: Session, config: Config, answers: Sequence[ApprovalGiven], *, is_new: bool) -> None:
     for warning in rule_warnings(config) if is_new else ():
         click.echo(plain(f"note: {warning}"), err=True)
     collect_garbage_again()
-    obey_signals(lambda _: session.stop_soon())
+    task = asyncio.current_task()
+    obey_signals(lambda _: _stop(session, task))
     for given in answers:
         await session.answer(given)
 

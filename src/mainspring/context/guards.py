@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 import msgspec
 
 from mainspring.context.intent import announces
-from mainspring.context.repetition import REPEATS, REPEATS_AFTER_WARNING, Track, is_repetition
+from mainspring.context.repetition import REPEATS, REPEATS_AFTER_WARNING, Track, answer_in, is_repetition
 from mainspring.context.values import canonical
 from mainspring.events import (
     AssistantSaid,
@@ -33,7 +33,6 @@ from mainspring.events import (
 )
 from mainspring.events.counts import plural
 from mainspring.journal import JournalReader, events_in
-from mainspring.patterns import lazy_pattern
 
 MALFORMED = 2
 FAILURES = 2
@@ -44,7 +43,6 @@ IDLE_STEPS = 30
 
 _PERIODS = (1, 2, 3)
 # What a local server should have taken out of a reply, and is no answer.
-_CONTROL_TOKEN = lazy_pattern(r"<\|[\w▁ ]{1,40}\|>|</?s>|<(?:start|end)_of_turn>|<eos>")
 _LOOKED_BACK = 2000
 _LOOKED_BACK_PER_IDLE_STEP = 20
 _REMEMBERED = 4096
@@ -155,7 +153,7 @@ class Guards:
     def _begin_step(self, said: AssistantSaid) -> None:
         recent = self.recent
         self._asked, self._started, self._ended, self._is_changed = said.calls, set(), {}, False
-        recent.text, recent.stop = _CONTROL_TOKEN.sub("", said.text).strip(), said.stop
+        recent.text, recent.stop = answer_in(said.text), said.stop
         is_empty = not said.calls and not recent.text
         recent.has_stopped = not said.calls
         recent.empty = recent.empty + 1 if is_empty else 0

@@ -50,6 +50,8 @@ BYTES_PER_TOKEN = 3.6
 """How dense text usually is, until a provider has counted some."""
 
 _LEAST, _MOST = 1.5, 8.0
+_MOST_UNSEEN_TOKENS = 50_000
+"""What a provider may add to a request unseen: instructions of its own, pictures, pages that it read."""
 _LOOKED_BACK = 1000
 _BYTES_PER_ATTACHMENT = 6_000
 _UNSEEN = (
@@ -146,8 +148,9 @@ class History:
 
     def measured(self, input_tokens: int, prompt_size: int) -> None:
         """Notes what the provider counted for the messages that were last given out, and learns from it how
-        it counts."""
-        if input_tokens > 0:
+        it counts. A count that what was sent cannot come to is not believed: every later request would look
+        too large."""
+        if 0 < input_tokens <= (self._sent_bytes + prompt_size) + _MOST_UNSEEN_TOKENS:
             self._measured = (input_tokens, self._sent_bytes)
             self.bytes_per_token = min(max((self._sent_bytes + prompt_size) / input_tokens, _LEAST), _MOST)
 

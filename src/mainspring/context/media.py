@@ -9,6 +9,7 @@ import msgspec
 from mainspring.events import Blob, Media, MediaLeftOut
 from mainspring.models import Attachment, Message, ResultsMessage, UserMessage
 from mainspring.models.attachments import left_out
+from mainspring.secrets.screen import without_controls
 
 
 class WaitingMessage(msgspec.Struct, frozen=True):
@@ -79,6 +80,9 @@ class HistoryMedia:
         refused = self._refused.get(media.blob.sha256)
         if refused is not None:
             return left_out(media.name, refused)
-        found = Attachment(media_type=media.blob.media_type, data=await get(media.blob), name=media.name)
+        kind, data = media.blob.media_type, await get(media.blob)
+        if kind.startswith("text/"):
+            data = without_controls(data.decode("utf-8", "replace")).encode()
+        found = Attachment(media_type=kind, data=data, name=without_controls(media.name))
         self._fetched.append((media, found))
         return found

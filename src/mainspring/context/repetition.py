@@ -1,11 +1,14 @@
-"""Tells noise from an answer: text that only repeats itself, as small models give it when they are lost, and
-things in a row that come round again."""
+"""Tells noise from an answer: text that says nothing or only repeats itself, as small models give it when
+they are lost, and things in a row that come round again."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 
 import msgspec
+
+from mainspring.patterns import lazy_pattern
 
 REPEATS = 3
 REPEATS_AFTER_WARNING = 2
@@ -15,6 +18,18 @@ _LEAST_REPEATS = 8
 _LOOKED_AT = 8_000
 _WHOLE, _LEAST_WHOLE = 0.9, 40
 _LARGE_PART, _LEAST_PART = 0.5, 400
+
+
+_CONTROL_TOKEN = lazy_pattern(r"<\|[\w▁ ]{1,40}\|>|</?s>|<(?:start|end)_of_turn>|<eos>")
+# Some servers leave thinking in the text, also without its first mark.
+_THOUGHT = lazy_pattern(r"\A.*</think(?:ing)?>|\A\s*<think(?:ing)?>.*", re.DOTALL)
+_BARE = lazy_pattern(r"(?:`{3,}\w*|~{3,}\w*|[\s\u2400\u200b-\u200f\u2060\ufeff])*")
+
+
+def answer_in(text: str) -> str:
+    """What a text says, without thinking and signs of a model's template; empty when it says nothing."""
+    said = _THOUGHT.sub("", _CONTROL_TOKEN.sub("", text)).strip()
+    return "" if _BARE.fullmatch(said) else said
 
 
 def is_repetition(text: str) -> bool:

@@ -38,9 +38,10 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     and in the project's style, where one is set and is where the session's model is (or turns are routed);
     else, and with `said`, it is the first line of what you said."""
     index: Literal["auto", "on", "off"] = "auto"
-    """Use the index of the repository (`mainspring index`; the daemon keeps those of recent sessions): the
+    """Use the index of the repository (`mainspring index`; the daemon keeps those of recent sessions, and a
+    session begun at a terminal makes that of its git repository of more than 40 files in the background): the
     tool `symbols`, for files that no language server knows, by `find_tools`, and the map. `auto`: where there
-    is an index; `on`: also before there is one, which the first call then makes."""
+    is an index; `on`: also before there is one, which the first call then makes; `off`: not made either."""
     map_tokens: Annotated[int, msgspec.Meta(ge=0)] = 600
     """Maximum tokens, estimated, of a map of the repository in the first message of a session: what most of
     it uses. Only where there is an index of more than 40 files; small models are not shown it. 0: none."""

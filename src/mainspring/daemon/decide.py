@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -31,6 +31,10 @@ class DaemonPlan(msgspec.Struct, frozen=True):
     is_full: bool = False
 
 
+def oldest_first(row: SessionRow) -> Any:
+    return row.started_us, row.id
+
+
 def plan(
     rows: Sequence[SessionRow],
     record: DaemonRecord,
@@ -39,14 +43,15 @@ def plan(
     answered: Collection[str],
     now_us: int,
     handed_over: Collection[str] = (),
+    order: Callable[[SessionRow], Any] = oldest_first,
 ) -> DaemonPlan:
-    """Oldest first, at most so many at work at once, and never two in one folder. A goal that sleeps takes
-    nobody's place; when it wakes it goes on, whatever runs by then."""
+    """Oldest first, or in another order, at most so many at work at once, and never two in one folder. A goal
+    that sleeps takes nobody's place; when it wakes it goes on, whatever runs by then."""
     wanted = [
         row
         for row in rows
         if row.id not in record.runs
-        and (row.id in handed_over or _is_wanted(row, settings, answered, record.interrupted))
+        and (row.id in handed_over or is_wanted(row, settings, answered, record.interrupted))
     ]
     busy = {Path(row.workspace) for row in rows if row.id in record.runs or row.goal_state == "running"}
     asleep = sum(row.id in record.runs and row.is_waiting for row in rows)
@@ -55,7 +60,7 @@ def plan(
     resume: list[SessionRow] = []
     left_alone: dict[str, str] = {}
     retries: list[int] = []
-    for row in sorted(wanted, key=lambda row: (row.started_us, row.id)):
+    for row in sorted(wanted, key=order):
         trouble = record.troubles.get(row.id)
         if why := _why_left_alone(row, trouble, settings, now_us):
             left_alone[row.id] = why
@@ -112,14 +117,18 @@ def is_interrupted(row: SessionRow) -> bool:
     return (row.goal_state if row.goal else row.state) == "interrupted"
 
 
-def _is_wanted(
+def is_wanted(
     row: SessionRow, settings: DaemonSettings, answered: Collection[str], interrupted: Collection[str]
 ) -> bool:
+    """Whether there is work to go on with. `answered` are those whose question was answered, or whose time
+    has come; `interrupted` those whose turn was ended only because the process had to end."""
     if row.goal:
         return is_interrupted(row) or (row.goal_state == "blocked" and row.id in answered)
     if row.agent:
         return False  # its parent goes on with it
-    return settings.sessions and (row.state == "crashed" or (row.id in interrupted and is_interrupted(row)))
+    is_left = row.id in interrupted and is_interrupted(row)
+    is_woken = row.id in answered and row.state in ("blocked", "waiting")
+    return settings.sessions and (row.state == "crashed" or is_left or is_woken)
 
 
 def _why_left_alone(row: SessionRow, trouble: Trouble | None, settings: DaemonSettings, now_us: int) -> str:

@@ -9,7 +9,7 @@ import os
 import select
 import shutil
 import signal
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,10 +21,13 @@ from mainspring.catalog import Owner
 from mainspring.disk.files import make_file, make_folder, write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.disk.owner import own, owner_of
+from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import JournalOwned, MainspringError
 from mainspring.system import host_name, open_process, signal_process
 
 _FORMAT = 1
+_HANDLED = "schedules-handled.json"
+_LEFT_US = 600_000_000
 _LOG_BYTES = 1 << 20
 _RESULTS = 20
 RESTART = "Restart it: mainspring daemon stop, then mainspring daemon start."
@@ -72,6 +75,73 @@ class Handled(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     detail: str = ""
     missed: int = 0
+    by: str = ""
+
+
+class HandledSchedules:
+    """What became of schedules, for all daemons that share these files: each time is handled by one of them.
+    `by` names this one; `before` is what an earlier version wrote down elsewhere."""
+
+    def __init__(self, files: SharedFiles, by: str, before: Mapping[str, Handled]) -> None:
+        self._files, self._by, self._before = files, by, before
+
+    def all(self) -> dict[str, Handled]:
+        return {**self._before, **_decoded(self._files.read(_HANDLED))}
+
+    def is_mine(self, handled: Handled, now_us: int) -> bool:
+        """Whether this daemon has to do with it; also when the one that was starting it is gone."""
+        is_left = handled.outcome == "starting" and now_us - handled.at_us > _LEFT_US
+        return handled.by in ("", self._by) or is_left
+
+    def claim(self, schedule: str, handled: Handled) -> bool:
+        """Whether this daemon is to handle a time; False when one has handled it, or a later one."""
+        is_ours = False
+
+        def claimed(data: bytes | None) -> bytes | None:
+            nonlocal is_ours
+            known = _decoded(data)
+            before = known.get(schedule)
+            is_ours = before is None or before.due_us < handled.due_us or self.is_mine(before, handled.at_us)
+            return _encoded({**known, schedule: self._signed(handled)}) if is_ours else data
+
+        self._files.change(_HANDLED, claimed)
+        return is_ours
+
+    def keep(self, schedule: str, handled: Handled) -> None:
+        """Says what became of a time that was claimed."""
+        signed = self._signed(handled)
+        self._files.change(_HANDLED, lambda data: _encoded({**_decoded(data), schedule: signed}))
+
+    def forget(self, schedules: Collection[str]) -> None:
+        """Of schedules that are no more nothing is kept."""
+        if self.all().keys() & schedules:
+            self._files.change(
+                _HANDLED,
+                lambda data: _encoded({k: v for k, v in _decoded(data).items() if k not in schedules}),
+            )
+
+    def _signed(self, handled: Handled) -> Handled:
+        return msgspec.structs.replace(handled, by=self._by)
+
+
+class _HandledContent(msgspec.Struct, frozen=True):
+    handled: dict[str, Handled] = {}
+    format_version: int = _FORMAT
+
+
+def _decoded(data: bytes | None) -> dict[str, Handled]:
+    """What is kept; nothing of what cannot be read, which costs a late start at most."""
+    if data is None:
+        return {}
+    refuse_newer_json(_HANDLED, data, _FORMAT)
+    try:
+        return msgspec.json.decode(data, type=_HandledContent).handled
+    except msgspec.MsgspecError:
+        return {}
+
+
+def _encoded(handled: dict[str, Handled]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(_HandledContent(handled)), indent=1) + b"\n"
 
 
 class DaemonRecord(msgspec.Struct, kw_only=True):

@@ -11,37 +11,36 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 import msgspec
 
 from mainspring import __version__
-from mainspring.catalog import SessionRow, Sessions, reading, running
+from mainspring.catalog import SessionRow, Sessions, running
+from mainspring.daemon.answers import is_answered
 from mainspring.daemon.decide import after_run, is_interrupted, plan, what_to_do
 from mainspring.daemon.files import (
     DaemonFiles,
     DaemonRecord,
     DaemonRun,
     Handled,
+    HandledSchedules,
     RunResult,
-    has_ended,
     is_run_by,
 )
-from mainspring.errors import JournalError, MainspringError, UnknownSession
-from mainspring.events import ApprovalGiven
+from mainspring.daemon.processes import LOG, RunProcesses, last_line
+from mainspring.disk.shared_files import LocalFiles, SharedFiles
+from mainspring.errors import MainspringError, UnknownSession
 from mainspring.goals.fold import load_goal
 from mainspring.goals.schedules import Due, Schedule, Schedules, due, next_us
-from mainspring.sandbox.detached import run_to_end, start_detached
+from mainspring.sandbox.detached import run_to_end
 from mainspring.settings import FACE, Config
-from mainspring.system import open_process, signal_process, stop_signals
+from mainspring.system import host_name, stop_signals
 
-LOG = "daemon.log"
 _LOOK_S = 30.0
 _LIST_S = 300.0
 _BEGIN_WITHIN_S = 120.0
-_END_WITHIN_S = 60.0
 _DETAIL = 300
 _RETAIN_S = 24 * 3600.0
 
@@ -56,27 +55,34 @@ class Daemon:
         say: Callable[[str], None],
         sessions: Sessions,
         retain: Callable[[], Awaitable[str]] | None = None,
+        others: Callable[[], Awaitable[Collection[str]]] | None = None,
+        files: SharedFiles | None = None,
     ) -> None:
-        """`retain` deletes what is too old by the settings, and says what that was."""
+        """`retain` deletes what is too old by the settings, and says what that was; `others` are sessions
+        that are left to workers. `files` has the schedules, those of this home when none are given."""
+        self._others = others
         self._retain, self._retained_s = retain, -_RETAIN_S
         self._config, self._place, self._say = config, place, say
         self._settings = config.settings.daemon
         self._sessions = sessions
-        self._schedules = Schedules(config.home)
+        files = files or LocalFiles(config.home)
+        self._schedules = Schedules(files)
         before = place.load()
+        self._handled = HandledSchedules(files, f"{host_name()}:{config.home}", before.handled)
+        self._elsewhere: set[str] = set()
         self._record = DaemonRecord(
             version=__version__,
             started_us=_now_us(),
             max_running=self._settings.max_running,
             runs=before.runs,
             troubles=before.troubles,
-            handled=before.handled,
             results=before.results,
+            handled=before.handled,
             interrupted=before.interrupted,
         )
         self._known: tuple[Schedule, ...] = ()
-        self._handles: dict[str, int] = {}
         self._poke = asyncio.Event()
+        self._processes = RunProcesses(self._wake)
         self._is_stopping = False
         self._listed_s = 0.0
         self._answers: dict[str, tuple[int, bool]] = {}
@@ -99,7 +105,7 @@ class Daemon:
             self._poke.clear()
             await self._pass(is_woken=is_woken)
             await self._delete_old()
-            if is_once and not self._handles and not self._poke.is_set():
+            if is_once and not self._processes.sessions and not self._poke.is_set():
                 break
             await self._sleep()
         await self._leave()
@@ -109,7 +115,12 @@ class Daemon:
         ended = self._reap()
         self._known = self._scheduled()
         now_us = _now_us()
-        comes = [(each, found) for each in self._known if (found := self._due(each, now_us))]
+        handled = self._handled.all() if self._known else {}
+        comes = [
+            (each, found)
+            for each in self._known
+            if (found := self._due(each, handled.get(each.id), now_us)) and self._is_here(each)
+        ]
         # A goal that went to sleep makes room without telling.
         is_stale = self._is_full or time.monotonic() - self._listed_s > _LIST_S
         is_retry = self._retry_us is not None and self._retry_us <= now_us
@@ -117,7 +128,7 @@ class Daemon:
             rows = await self._rows()
             self._close(ended, rows)
             for schedule, found in comes:
-                await self._handle(schedule, found, rows)
+                await self._handle(schedule, found, handled.get(schedule.id), rows)
             await self._resume(await self._rows() if comes else rows)
         if msgspec.json.encode(self._record) != before:
             self._place.save(self._record)
@@ -136,7 +147,8 @@ class Daemon:
 
     async def _rows(self) -> dict[str, SessionRow]:
         self._listed_s = time.monotonic()
-        return {row.id: row for row in await self._sessions.rows()}
+        others = await self._others() if self._others else ()
+        return {row.id: row for row in await self._sessions.rows() if row.id not in others}
 
     def _scheduled(self) -> tuple[Schedule, ...]:
         try:
@@ -147,19 +159,29 @@ class Daemon:
             self._record.problem = str(error)
             return ()
         self._record.problem = ""
-        ids = {schedule.id for schedule in found}
-        self._record.handled = {key: each for key, each in self._record.handled.items() if key in ids}
+        self._handled.forget({each.id for each in self._known} - {each.id for each in found})
         return found
 
-    def _due(self, schedule: Schedule, now_us: int) -> Due | None:
-        handled = self._record.handled.get(schedule.id)
+    def _is_here(self, schedule: Schedule) -> bool:
+        """Whether its goals can begin on this machine; what machines share is left to those that have it."""
+        if not self._config.store_url or Path(schedule.folder).is_dir():
+            return True
+        if schedule.id not in self._elsewhere:
+            self._elsewhere.add(schedule.id)
+            self._say(f"{schedule.name}: {schedule.folder} is not on this machine, left to other machines")
+        return False
+
+    def _due(self, schedule: Schedule, handled: Handled | None, now_us: int) -> Due | None:
         if handled is not None and handled.outcome == "starting":
+            if not self._handled.is_mine(handled, now_us):
+                return None
             # The daemon before this one ended in between; `_handle` finds out how far it came.
             return Due(at_us=handled.due_us, how="late", missed=handled.missed)
         return due(schedule, handled.due_us if handled else 0, now_us, self._config.zone)
 
-    async def _handle(self, schedule: Schedule, found: Due, rows: dict[str, SessionRow]) -> None:
-        before = self._record.handled.get(schedule.id)
+    async def _handle(
+        self, schedule: Schedule, found: Due, before: Handled | None, rows: dict[str, SessionRow]
+    ) -> None:
         outcome, detail = what_to_do(found, rows.get(before.session) if before else None, self._record)
         session = before.session if before else ""
         now_us = _now_us()
@@ -171,19 +193,17 @@ class Daemon:
             detail=detail,
             missed=found.missed,
         )
+        is_again = False
+        if outcome == "start" and before is not None and before.outcome == "starting":
+            is_again, handled = True, before
+        if not self._handled.claim(schedule.id, handled):
+            return  # the daemon of another machine was quicker
         if outcome == "start":
-            if before is not None and before.outcome == "starting":
-                session = await self._begun(schedule, before.at_us, rows)
-                handled = before
-            else:
-                session = ""
-                self._record.handled[schedule.id] = handled
-                self._place.save(self._record)
+            session = await self._begun(schedule, handled.at_us, rows) if is_again else ""
             handled = await self._begin(schedule, handled, session)
         else:
             handled = msgspec.structs.replace(handled, outcome=outcome, session=session)
-        self._record.handled[schedule.id] = handled
-        self._place.save(self._record)
+        self._handled.keep(schedule.id, handled)
         said = " ".join(filter(None, (handled.session, handled.how, handled.detail)))
         self._say(f"{schedule.name}: {handled.outcome} {said}".rstrip())
 
@@ -225,62 +245,26 @@ class Daemon:
             self._start(row)
 
     async def _is_answered(self, row: SessionRow) -> bool:
-        """Whether a person answered since the goal ended for want of an answer."""
         if row.goal_state != "blocked":
             return False
-        looked_us, is_answered = self._answers.get(row.id, (0, False))
+        looked_us, is_found = self._answers.get(row.id, (0, False))
         if looked_us == row.updated_us:
-            return is_answered
+            return is_found
         if await running(self._sessions, row.id):
             return False
-        try:
-            async with reading(self._sessions, row.id) as reader:
-                given, ended = await reader.last("ApprovalGiven"), await reader.last("GoalEnded")
-                open_question = await reader.last("ApprovalAsked")
-        except JournalError:
-            return False
-        is_answered = (
-            given is not None
-            and ended is not None
-            and given.seq > ended.seq
-            and isinstance(given.event, ApprovalGiven)
-            and given.event.decision != "stop"
-            and (open_question is None or open_question.seq < given.seq)
-        )
-        self._answers[row.id] = (row.updated_us, is_answered)
-        return is_answered
+        is_found = await is_answered(self._sessions, row)
+        self._answers[row.id] = (row.updated_us, is_found)
+        return is_found
 
     def _start(self, row: SessionRow) -> None:
-        arguments = ["goal", "resume", row.id, "--json"] if row.goal else ["resume", row.id, "--json"]
         log = self._sessions.directory(row.id) / LOG
-        pid = start_detached(arguments, environment={**self._config.environment, FACE: "daemon"}, log=log)
-        run = DaemonRun(
-            session=row.id,
-            pid=pid,
-            started_us=_now_us(),
-            iterations=row.iterations,
-            is_goal=bool(row.goal),
-        )
+        run = self._processes.start(row, log, self._config.environment, started_us=_now_us())
         self._record.runs[row.id] = run
         self._record.interrupted = [each for each in self._record.interrupted if each != row.id]
         self._place.save(self._record)
         self._place.take_over(row.id)
-        self._watch(run)
-        self._say(f"{row.id}: resumed by process {pid}")
-
-    def _watch(self, run: DaemonRun) -> bool:
-        try:
-            handle = open_process(run.pid)
-        except ProcessLookupError:
-            return False
-        self._handles[run.session] = handle
-        asyncio.get_running_loop().add_reader(handle, self._on_end, handle)
-        return True
-
-    def _on_end(self, handle: int) -> None:
-        # A process that has ended stays readable; it is looked at once, by the pass that this wakes.
-        asyncio.get_running_loop().remove_reader(handle)
-        self._wake()
+        self._processes.watch(run)
+        self._say(f"{row.id}: resumed by process {run.pid}")
 
     async def _adopt(self) -> None:
         """Takes over what an earlier daemon started and what still owns its journal."""
@@ -289,20 +273,15 @@ class Daemon:
                 owner = await self._sessions.owner(session)
             except UnknownSession:
                 owner = None
-            if owner is not None and is_run_by(owner, run.pid) and self._watch(run):
+            if owner is not None and is_run_by(owner, run.pid) and self._processes.watch(run):
                 self._say(f"{session}: still running, process {run.pid}")
             else:
                 del self._record.runs[session]
 
     def _reap(self) -> dict[str, tuple[DaemonRun, int | None]]:
-        """The runs that ended since, with their exit codes as far as they are ours to know."""
-        ended: dict[str, tuple[DaemonRun, int | None]] = {}
-        for session, handle in list(self._handles.items()):
-            if has_ended(handle):
-                asyncio.get_running_loop().remove_reader(handle)
-                os.close(self._handles.pop(session))
-                run = self._record.runs.pop(session)
-                ended[session] = (run, _exit_code(run.pid))
+        ended = self._processes.reap()
+        for session in ended:
+            del self._record.runs[session]
         return ended
 
     def _close(self, ended: dict[str, tuple[DaemonRun, int | None]], rows: dict[str, SessionRow]) -> None:
@@ -314,7 +293,7 @@ class Daemon:
             now_us = _now_us()
             self._say(f"{session}: {state}" + (f", exit code {code}" if code is not None else ""))
             self._record.add_result(RunResult(session=session, at_us=now_us, state=state, exit_code=code))
-            detail = _last_line(self._sessions.directory(session) / LOG) or f"exit code {code}"
+            detail = last_line(self._sessions.directory(session) / LOG) or f"exit code {code}"
             before = self._record.troubles.pop(session, None)
             trouble = after_run(run, row, before, self._settings, code=code, now_us=now_us, detail=detail)
             if trouble is not None and not self._is_stopping:
@@ -335,25 +314,7 @@ class Daemon:
 
     async def _leave(self) -> None:
         """Interrupts what it runs, in order; the next daemon goes on with it."""
-        loop = asyncio.get_running_loop()
-        for session, handle in self._handles.items():
-            self._say(f"{session}: interrupting process {self._record.runs[session].pid}")
-            _send(handle, signal.SIGTERM)
-        deadline = loop.time() + _END_WITHIN_S
-        left = dict(self._handles)
-        while left and loop.time() < deadline:
-            left = {session: handle for session, handle in left.items() if not has_ended(handle)}
-            if left:
-                self._poke.clear()
-                try:
-                    async with asyncio.timeout(1.0):
-                        await self._poke.wait()
-                except TimeoutError:
-                    pass
-        for session, handle in left.items():
-            self._say(f"{session}: did not end within {_END_WITHIN_S:g} s, killed")
-            _send(handle, signal.SIGKILL)
-            await asyncio.to_thread(has_ended, handle, _END_WITHIN_S)
+        await self._processes.end_all(self._poke, self._say)
         ended = self._reap()
         rows = await self._rows()
         self._close(ended, rows)
@@ -370,27 +331,6 @@ class Daemon:
     def _stop(self) -> None:
         self._is_stopping = True
         self._poke.set()
-
-
-def _send(handle: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        signal_process(handle, number)
-
-
-def _exit_code(pid: int) -> int | None:
-    try:
-        _, status = os.waitpid(pid, 0)
-    except ChildProcessError:
-        return None
-    return os.waitstatus_to_exitcode(status)
-
-
-def _last_line(log: Path) -> str:
-    try:
-        lines = log.read_text("utf-8", "replace")[-4096:].strip().splitlines()
-    except FileNotFoundError:
-        return ""
-    return lines[-1].strip()[:_DETAIL] if lines else ""
 
 
 def _now_us() -> int:

@@ -40,7 +40,7 @@ def make_folder(path: Path) -> None:
 
 def make_file(path: Path) -> None:
     """Makes an empty file for its owner only, unless it is there: for what others open by its name."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
 
 
 def close_tree(path: Path) -> None:
@@ -73,7 +73,7 @@ def closing_descriptor(descriptor: int) -> Generator[int]:
 
 def sync(path: Path) -> None:
     """Makes what a file holds durable, or the names in a folder."""
-    with closing_descriptor(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as handle:
+    with closing_descriptor(os.open(path, os.O_RDONLY)) as handle:
         os.fsync(handle)
 
 
@@ -82,7 +82,7 @@ def locked(path: Path) -> Generator[None]:
     """Keeps out everybody else who changes a file in this way, until the block or its process ends."""
     make_folder(path.parent)
     name = path.with_suffix(".lock")
-    with closing_descriptor(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
+    with closing_descriptor(os.open(name, os.O_RDWR | os.O_CREAT, 0o600)) as lock:
         system.lock(lock)
         yield
 
@@ -92,7 +92,7 @@ def try_locked(path: Path) -> Generator[bool]:
     """The same without waiting: whether nobody else holds it."""
     make_folder(path.parent)
     name = path.with_suffix(".lock")
-    with closing_descriptor(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
+    with closing_descriptor(os.open(name, os.O_RDWR | os.O_CREAT, 0o600)) as lock:
         yield system.try_lock(lock)
 
 

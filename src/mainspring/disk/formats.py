@@ -16,6 +16,7 @@ import msgspec
 from mainspring.errors import ConfigError, FileTooNew
 
 KEY = "format_version"
+_MARK = "\ufeff"  # some editors put it in front of a text
 _Kind = TypeVar("_Kind")
 
 
@@ -26,7 +27,7 @@ class _Versioned(msgspec.Struct):
 _DECODE = msgspec.json.Decoder(_Versioned).decode
 
 
-def refuse_newer(file: Path, version: int, known: int) -> None:
+def refuse_newer(file: Path | str, version: int, known: int) -> None:
     """`FileTooNew` when a file has a later version than the one that is known."""
     if version > known:
         raise FileTooNew(
@@ -36,7 +37,7 @@ def refuse_newer(file: Path, version: int, known: int) -> None:
         )
 
 
-def refuse_newer_json(file: Path, data: bytes, known: int) -> None:
+def refuse_newer_json(file: Path | str, data: bytes, known: int) -> None:
     """The same for the content of a JSON file. A list has no room for a version and counts as 1; damage is
     for the reader of the file to report."""
     try:
@@ -51,12 +52,20 @@ def read_toml(text: str, kind: type[_Kind], *, file: Path, known: int) -> _Kind:
     return convert_toml(toml_content(text, file=file, known=known), kind, file=file, text=text)
 
 
-def toml_content(text: str, *, file: Path, known: int) -> dict[str, Any]:
-    """What stands in such a file, before it is compared with what may stand there."""
+def parse_toml(text: str) -> dict[str, Any]:
+    """The tables of a text; `ValueError` when it is not TOML that can be read."""
     tomllib = import_module("tomllib")  # most have no such file
     try:
-        content: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return tomllib.loads(text.removeprefix(_MARK))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def toml_content(text: str, *, file: Path, known: int) -> dict[str, Any]:
+    """What stands in such a file, before it is compared with what may stand there."""
+    try:
+        content = parse_toml(text)
+    except ValueError as error:
         raise ConfigError(f"{file} is not valid: {error}.", remedy="Edit this file.") from error
     version = content.pop(KEY, 1)
     if not isinstance(version, int):
@@ -72,6 +81,15 @@ def convert_toml(content: dict[str, Any], kind: type[_Kind], *, file: Path, text
     except msgspec.ValidationError as error:
         wrong = next(import_module("mainspring.disk.settings_errors").wrong_settings(content, kind), None)
         said = wrong.said if wrong else f"{error}."
-        line = import_module("mainspring.disk.toml_lines").line_of(text, wrong.key) if wrong else None
-        where = f" It stands in line {line}." if line else ""
+        where = _line(text, wrong.key) if wrong else ""
         raise ConfigError(f"{file} is not valid: {said}{where}", remedy="Edit this file.") from error
+
+
+def invalid_setting(file: Path, text: str, key: str, said: str) -> ConfigError:
+    """The error about a value that has the right type and is wrong all the same."""
+    return ConfigError(f"{file} is not valid: `{key}` {said}.{_line(text, key)}", remedy="Edit this file.")
+
+
+def _line(text: str, key: str) -> str:
+    line = import_module("mainspring.disk.toml_lines").line_of(text, key)
+    return f" It stands in line {line}." if line else ""

@@ -1,4 +1,5 @@
-"""Commands that other processes leave for the one that runs a session: one private file each, in its folder.
+"""Commands that other processes leave for the one that runs a session: one private file each, beside its
+journal, where all machines that share it reach them.
 
 `NUMBER.json` waits, in the order of the numbers; the owner renames it to `.taken` before it acts, and removes
 it once what it asks for is in the journal, or leaves the reason in `.refused`. So a command is never lost and
@@ -9,19 +10,18 @@ whether it counts, by the call of an answer and by the id of everything else.
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from mainspring.disk.files import write_private
 from mainspring.disk.formats import refuse_newer_json
+from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import FileTooNew
 from mainspring.events import ApprovalGiven, Origin
+from mainspring.events.escaping import with_whole_characters
 from mainspring.patterns import lazy_pattern
 
 FORMAT_VERSION = 1
@@ -65,6 +65,8 @@ class GoalCommand(msgspec.Struct, frozen=True, tag="goal"):
     """Pauses or stops the goal that the session works on; a signal makes it be read."""
 
     order: Literal["pause", "stop"]
+    is_from_afar: bool = False
+    """No signal comes with it, because it was given on another machine."""
 
 
 class SaveCommand(msgspec.Struct, frozen=True, tag="save"):
@@ -90,7 +92,6 @@ class _Sent(msgspec.Struct, frozen=True):
 class LeftCommand(msgspec.Struct, frozen=True):
     """A command that was left, and who left it. `is_taken` when an owner had begun to act on it."""
 
-    path: Path
     id: str
     command: Command
     origin: Origin
@@ -98,106 +99,109 @@ class LeftCommand(msgspec.Struct, frozen=True):
 
 
 class Inbox:
-    """`folder` is the session's own. Who acts on commands of several tasks has `at_work` meanwhile."""
+    """`files` are those beside the session's journal. Who acts on commands of several tasks has `at_work`
+    meanwhile."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / _FOLDER
+    def __init__(self, files: SharedFiles) -> None:
+        self._files = files
         self.at_work = asyncio.Lock()
 
-    def leave(self, command: Command, origin: Origin = Origin()) -> Path:  # noqa: B008 - frozen
-        """Leaves a command, durably, behind all that wait, and gives its file."""
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        newest = max((int(path.stem.partition("-")[0]) for path in self._files()), default=0)
+    def leave(self, command: Command, origin: Origin = Origin()) -> str:  # noqa: B008 - frozen
+        """Leaves a command, durably, behind all that wait, and gives its id."""
+        newest = max((int(name.partition("-")[0]) for name in self._names()), default=0)
         name = f"{max(time.time_ns(), newest + 1):020}-{secrets.token_hex(4)}"
-        path = self._folder / f"{name}{_WAITING}"
-        write_private(path, msgspec.json.encode(_Sent(id=name, command=command, origin=origin)))
-        return path
+        sent = _Sent(id=name, command=with_whole_characters(command), origin=origin)
+        self._files.write(_waiting(name), msgspec.json.encode(sent))
+        return name
+
+    async def is_filled(self) -> bool:
+        """Whether it is worth a look."""
+        return await self._files.is_filled(_FOLDER)
 
     def waiting(self, *kinds: type[Command]) -> Iterator[LeftCommand]:
         """What was left, of these kinds or of any, the oldest first, and is not done."""
-        for path in self._files():
-            if (left := self._read(path)) and (not kinds or isinstance(left.command, kinds)):
+        for name in self._names():
+            if (left := self._read(name)) and (not kinds or isinstance(left.command, kinds)):
                 yield left
 
     def take(self, left: LeftCommand) -> LeftCommand | None:
         """Takes a command, to act on it: nobody can withdraw it from here on; None when somebody has."""
-        taken = begin(left.path)
-        return msgspec.structs.replace(left, path=taken) if taken else None
+        before = _taken(left.id) if left.is_taken else _waiting(left.id)
+        is_ours = self._files.rename(before, _taken(left.id))
+        return msgspec.structs.replace(left, is_taken=True) if is_ours else None
+
+    def begin(self, command: str) -> bool:
+        """Takes one that nobody has taken; False when it was withdrawn."""
+        return self._files.rename(_waiting(command), _taken(command))
+
+    def withdraw(self, command: str) -> bool:
+        """Takes back a command that nobody has taken; False when somebody has."""
+        return self._files.remove(_waiting(command))
+
+    def end(self, command: str) -> None:
+        """What was taken is done."""
+        self._files.remove(_taken(command))
 
     def done(self, left: LeftCommand) -> None:
         """What the command asks for is in the journal."""
-        left.path.unlink(missing_ok=True)
+        self._files.remove(_taken(left.id) if left.is_taken else _waiting(left.id))
 
     def put_back(self, left: LeftCommand) -> None:
         """Nothing can be done about the command now; it may still be withdrawn."""
-        left.path.rename(left.path.with_suffix(_WAITING))
+        self._files.rename(_taken(left.id), _waiting(left.id))
 
     def refuse(self, left: LeftCommand, why: str) -> None:
-        _refuse(left.path, why)
+        self._refuse(left.id, why)
+
+    def is_pending(self, command: str) -> bool:
+        """Whether nobody has decided about a command yet."""
+        return any(self._files.read(name(command)) is not None for name in (_waiting, _taken))
+
+    def refusal_of(self, command: str) -> str:
+        """Why a command does not count, once it was decided; empty when it does."""
+        why = self._files.read(_refused(command))
+        if why is not None:
+            self._files.remove(_refused(command))
+        return (why or b"").decode()
 
     def clear(self) -> None:
         """Removes refusals that nobody waited for."""
-        for path in self._folder.glob(f"*{_REFUSED}"):
-            path.unlink(missing_ok=True)
+        for name in self._files.names(_FOLDER):
+            if name.endswith(_REFUSED):
+                self._files.remove(f"{_FOLDER}/{name}")
 
-    def _files(self) -> list[Path]:
-        try:
-            found = sorted(os.listdir(self._folder))
-        except FileNotFoundError:
-            return []
-        return [self._folder / name for name in found if _NAME.fullmatch(name)]
+    def _names(self) -> list[str]:
+        return [name for name in self._files.names(_FOLDER) if _NAME.fullmatch(name)]
 
-    def _read(self, path: Path) -> LeftCommand | None:
-        try:
-            data = path.read_bytes()
-            refuse_newer_json(path, data, FORMAT_VERSION)
-            sent = msgspec.json.decode(data, type=_Sent)
-        except FileNotFoundError:
+    def _read(self, name: str) -> LeftCommand | None:
+        command, is_taken = name.rpartition(".")[0], name.endswith(_TAKEN)
+        whole = f"{_FOLDER}/{name}"
+        if (data := self._files.read(whole)) is None:
             return None  # withdrawn in this moment
+        try:
+            refuse_newer_json(self._files.shown(whole), data, FORMAT_VERSION)
+            sent = msgspec.json.decode(data, type=_Sent)
         except FileTooNew:
-            _refuse(path, "it was left by a newer version of mainspring")
+            self._refuse(command, "it was left by a newer version of mainspring")
             return None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            _refuse(path, f"it cannot be read: {error}")
+            self._refuse(command, f"it cannot be read: {error}")
             return None
-        return LeftCommand(path, sent.id, sent.command, sent.origin, is_taken=path.suffix == _TAKEN)
+        return LeftCommand(command, sent.command, sent.origin, is_taken=is_taken)
+
+    def _refuse(self, command: str, why: str) -> None:
+        self._files.write(_refused(command), why.encode())
+        for name in (_waiting, _taken):
+            self._files.remove(name(command))
 
 
-def _refuse(path: Path, why: str) -> None:
-    write_private(path.with_suffix(_REFUSED), why.encode())
-    path.unlink(missing_ok=True)
+def _waiting(command: str) -> str:
+    return f"{_FOLDER}/{command}{_WAITING}"
 
 
-def begin(path: Path) -> Path | None:
-    """Begins to act on a command, and gives its file from here on; None when it was withdrawn."""
-    taken = path.with_suffix(_TAKEN)
-    try:
-        path.rename(taken)
-    except FileNotFoundError:
-        return None
-    return taken
+def _taken(command: str) -> str:
+    return f"{_FOLDER}/{command}{_TAKEN}"
 
 
-def withdraw(path: Path) -> bool:
-    """Takes back a command that nobody has taken; False when somebody has."""
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def is_pending(path: Path) -> bool:
-    """Whether nobody has decided about a command yet."""
-    return path.exists() or path.with_suffix(_TAKEN).exists()
-
-
-def refusal_of(path: Path) -> str:
-    """Why a command does not count, once it was decided; empty when it does."""
-    refused = path.with_suffix(_REFUSED)
-    try:
-        why = refused.read_text()
-    except FileNotFoundError:
-        return ""
-    refused.unlink(missing_ok=True)
-    return why
+def _refused(command: str) -> str:
+    return f"{_FOLDER}/{command}{_REFUSED}"

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -18,6 +17,7 @@ import msgspec
 from mainspring import __version__, system
 from mainspring.disk.files import closing_descriptor
 from mainspring.errors import JournalOwned, JournalUnwritable
+from mainspring.events.moments import date_of
 
 LOCK_NAME = "owner.lock"
 
@@ -41,7 +41,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def since(self) -> str:
-        return datetime.fromtimestamp(self.since_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return date_of(self.since_us).strftime("%Y-%m-%d %H:%M:%S UTC")
 
     @property
     def other_version(self) -> str:
@@ -209,5 +209,6 @@ def refusal(session: str, owner: Owner | None) -> JournalOwned:
     return JournalOwned(
         f"Session {session} is being written by {owner.name}, since {owner.since}."
         f" {owner.other_version}".rstrip(),
-        remedy="Stop that process, or wait for it to end.",
+        remedy=f"Tell it something with `mainspring say {session}`, end its turn with"
+        f" `mainspring stop {session}`, or wait for that process to end.",
     )

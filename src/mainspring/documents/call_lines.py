@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import msgspec
 
-from mainspring.events import CallAsked, tool_of
+from mainspring.events import CallAsked, PlanItem, tool_of
+from mainspring.events.counts import plural
+from mainspring.patterns import lazy_pattern
 
 MAX_ARGUMENTS = 160
+_PATCHED = lazy_pattern(r"^\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE)
 _WAITED_FOR = {
     "processes": "process {} to end",
     "pids": "process number {} to end",
@@ -42,6 +46,41 @@ def _command_or_path(fields: Fields) -> str:
     )
 
 
+def _grep(fields: Fields) -> str:
+    where = " ".join(str(each) for key in ("path", "glob") if (each := fields.get(key)) and each != ".")
+    pattern = fields.get("pattern")
+    return f"{pattern}{f' in {where}' if where else ''}" if isinstance(pattern, str) else ""
+
+
+def _find(fields: Fields) -> str:
+    return " in ".join(str(each) for key in ("glob", "path") if (each := fields.get(key)))
+
+
+def _process(fields: Fields) -> str:
+    return " ".join(str(each) for key in ("action", "handle", "text") if (each := fields.get(key)))
+
+
+def _plan(fields: Fields) -> str:
+    try:
+        items = msgspec.convert(fields.get("items"), tuple[PlanItem, ...])
+    except msgspec.ValidationError:
+        return ""
+    return f"{sum(each.progress == 'done' for each in items)} of {plural(len(items), 'item')} done"
+
+
+def _patch(fields: Fields) -> str:
+    patch = fields.get("patch")
+    return ", ".join(_PATCHED.findall(patch)) if isinstance(patch, str) else ""
+
+
+def _field(name: str) -> Callable[[Fields], str]:
+    def text(fields: Fields) -> str:
+        value = fields.get(name)
+        return value.strip() if isinstance(value, str) else ""
+
+    return text
+
+
 def _delegate(fields: Fields) -> str:
     task, agent = fields.get("task"), fields.get("agent")
     behind = "in the background, " if fields.get("background") is True else ""
@@ -66,4 +105,18 @@ def _listed(value: object) -> list[object]:
     return [] if value is None or value == "" else [value]
 
 
-_TELLING: dict[str, Callable[[Fields], str]] = {"wait": _wait, "delegate": _delegate}
+_TELLING: dict[str, Callable[[Fields], str]] = {
+    "wait": _wait,
+    "delegate": _delegate,
+    "grep": _grep,
+    "find": _find,
+    "process": _process,
+    "plan": _plan,
+    "patch": _patch,
+    "fetch": _field("url"),
+    "web_search": _field("query"),
+    "ask": _field("question"),
+    "note": _field("text"),
+    "notify": _field("text"),
+    "finish": _field("summary"),
+}

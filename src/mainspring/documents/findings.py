@@ -9,6 +9,7 @@ _MAX_LINE = 200
 
 def line_of(path: str, finding: CheckFinding) -> str:
     """A finding as compilers write it."""
-    place = f"{path}:{finding.line}" if finding.line else path
+    last = f"-{finding.last_line}" if finding.last_line > finding.line else ""
+    place = f"{path}:{finding.line}{last}" if finding.line else path
     rule = f" [{finding.by} {finding.rule}]" if finding.rule != finding.by else f" [{finding.by}]"
     return f"{place}: {finding.severity}: {finding.message}"[:_MAX_LINE] + rule

@@ -5,22 +5,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Any
 
 import msgspec
 
-from mainspring.approvals import why_asked
 from mainspring.documents.agent_lines import AGENT_LINES
+from mainspring.documents.approval_lines import APPROVAL_LINES
 from mainspring.documents.attempt_lines import ATTEMPT_LINES
-from mainspring.documents.call_lines import MAX_ARGUMENTS, call_line
+from mainspring.documents.call_lines import call_line
 from mainspring.documents.fix_lines import FIX_LINES
 from mainspring.documents.goal_lines import GOAL_LINES, flags
+from mainspring.documents.job_lines import JOB_LINES
 from mainspring.documents.review_lines import REVIEW_LINES
 from mainspring.documents.work_lines import WORK_LINES, WORK_SHORTENED
 from mainspring.events import (
-    ApprovalAsked,
-    ApprovalGiven,
     AssistantSaid,
     BranchMoved,
     BudgetWarned,
@@ -68,6 +67,7 @@ from mainspring.events import (
 )
 from mainspring.events.counts import plural
 from mainspring.events.escaping import escape_json
+from mainspring.events.moments import date_of
 from mainspring.secrets.screen import plain, plain_name
 from mainspring.waits.describe import clock
 
@@ -82,7 +82,7 @@ def when(time_us: int) -> str:
 
 def local_time(time_us: int, zone: tzinfo) -> str:
     """A time as the clock on the wall shows it there."""
-    return datetime.fromtimestamp(time_us / 1e6, zone).isoformat(timespec="minutes")
+    return date_of(time_us, zone).isoformat(timespec="minutes")
 
 
 def money(usd: float) -> str:
@@ -162,20 +162,6 @@ def _request_failed(event: RequestFailed) -> str:
 
 def _assistant_said(event: AssistantSaid) -> str:
     return "\n".join(filter(None, (_part(part) for part in event.parts)))
-
-
-def _approval_asked(event: ApprovalAsked) -> str:
-    scripts = "".join(f"\n  {each.path}:\n{each.diff or each.text}".rstrip() for each in event.scripts)
-    return f"? {event.tool} needs approval: {why_asked(event)}\n  {event.arguments[:MAX_ARGUMENTS]}{scripts}"
-
-
-def _approval_given(event: ApprovalGiven) -> str:
-    feedback = f": {event.feedback}" if event.feedback else ""
-    edited = "" if event.edited_arguments is None else ", edited"
-    reach = "" if event.scope == "once" else f", {event.scope}"
-    reach += f" {event.pattern}" if event.pattern else ""
-    reach += f" until {when(event.expires_us)[:16]}" if event.expires_us else ""
-    return f"? {event.decision}{edited}{reach} by {event.by}{feedback}"
 
 
 def _process_started(event: ProcessStarted) -> str:
@@ -360,8 +346,6 @@ LINES: dict[type[Event], Callable[[Any], str]] = {
     BudgetWarned: _budget_warned,
     RequestFailed: _request_failed,
     AssistantSaid: _assistant_said,
-    ApprovalAsked: _approval_asked,
-    ApprovalGiven: _approval_given,
     CallStarted: _nothing,
     CallEnded: _call_ended,
     ProcessStarted: _process_started,
@@ -386,7 +370,9 @@ LINES: dict[type[Event], Callable[[Any], str]] = {
     **ATTEMPT_LINES,
     **FIX_LINES,
     **AGENT_LINES,
+    **JOB_LINES,
     **REVIEW_LINES,
+    **APPROVAL_LINES,
 }
 """How each kind of event reads, in full; every kind that is stored has its entry."""
 

@@ -23,6 +23,8 @@ from mainspring.events import (
     RollbackOffered,
     SuiteEnded,
     SuiteStarted,
+    WorkspaceKept,
+    WorkspaceMoved,
 )
 from mainspring.events.counts import plural
 
@@ -32,6 +34,17 @@ _MAX_NAMES = 5
 def _note_added(event: NoteAdded) -> str:
     whose = "" if event.source == RESUMED_SOURCE else f"note from {event.source}: "
     return "\n".join([f"· {whose}{event.text}", *flags(event.suspicious)])
+
+
+def _workspace_kept(event: WorkspaceKept) -> str:  # noqa: ARG001
+    return ""
+
+
+def _workspace_moved(event: WorkspaceMoved) -> str:
+    what = "made" if event.is_new else "brought up to date"
+    lines = [f"· workspace {what} on {event.host}: {plural(event.files, 'file')}"]
+    lines += [f"  ! left as it is: {each}" for each in event.left]
+    return "\n".join([*lines, *(f"  ! not there: {each}" for each in event.lost)])
 
 
 def _note_shortened(event: NoteAdded) -> str:
@@ -61,6 +74,9 @@ def _suite_ended(event: SuiteEnded) -> str:
         ("passed before this turn, and no longer run", event.missing),
     ):
         lines += [f"  {why}: {_some(names)}"] if names else []
+    if event.lines:
+        reached = f"{event.reached:,} of {event.lines:,} lines ({100 * event.reached / event.lines:.1f} %)"
+        lines.append(f"  tests run {reached}")
     return "\n".join(lines)
 
 
@@ -136,6 +152,8 @@ def _docs_ended(event: DocsEnded) -> str:
 WORK_LINES: dict[type[Event], Callable[[Any], str]] = {
     NoteAdded: _note_added,
     ArtifactSaved: _artifact_saved,
+    WorkspaceKept: _workspace_kept,
+    WorkspaceMoved: _workspace_moved,
     ChangesChecked: _changes_checked,
     SuiteStarted: _suite_started,
     SuiteEnded: _suite_ended,

@@ -24,7 +24,7 @@ from mainspring.models import Price
 from mainspring.sandbox import Command, Confinement, Sandbox
 from mainspring.sandbox import CommandResult as Exited
 from mainspring.sandbox.streams import Line, Printed, printed, written
-from mainspring.turns.endings import UNCLEAN, End, failed, refused, run_to_end
+from mainspring.turns.endings import UNCLEAN, UNREVIEWED, End, failed, refused, run_to_end
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import Reservation, left_usd, overspent, reserve, settle, share_usd
 
@@ -221,6 +221,8 @@ class OutsideEngine:
             return End("failed", problem, UNCLEAN)
         if end.ending == "done" and runtime.upkeep.guard:
             await runtime.upkeep.guard.after_step(runtime)
+        if end.ending == "done" and (review := runtime.upkeep.review) and (problem := await review(runtime)):
+            return End("failed", problem, UNREVIEWED)
         return End("done", last_line(runtime)) if end.ending == "done" else end
 
 

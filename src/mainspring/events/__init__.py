@@ -11,10 +11,24 @@ from collections.abc import Callable
 
 import msgspec
 
-from mainspring.events import agents, attempts, docs, fixes, goals, hooks, reviews, session, waits, workspace
+from mainspring.events import (
+    agents,
+    approvals,
+    attempts,
+    docs,
+    fixes,
+    goals,
+    hooks,
+    jobs,
+    reviews,
+    session,
+    waits,
+    workspace,
+)
 
 # Every name of these modules is one of this package: an event is written down once, where it is defined.
 from mainspring.events.agents import *  # noqa: F403
+from mainspring.events.approvals import *  # noqa: F403
 from mainspring.events.attempts import *  # noqa: F403
 from mainspring.events.base import Event, Unknown
 from mainspring.events.deltas import *  # noqa: F403
@@ -23,6 +37,7 @@ from mainspring.events.escaping import escape_json
 from mainspring.events.fixes import *  # noqa: F403
 from mainspring.events.goals import *  # noqa: F403
 from mainspring.events.hooks import *  # noqa: F403
+from mainspring.events.jobs import *  # noqa: F403
 from mainspring.events.reviews import *  # noqa: F403
 from mainspring.events.session import *  # noqa: F403
 from mainspring.events.values import *  # noqa: F403
@@ -31,11 +46,24 @@ from mainspring.events.workspace import *  # noqa: F403
 
 STORED: tuple[type[Event], ...] = tuple(
     kind
-    for module in (session, workspace, waits, goals, attempts, fixes, agents, hooks, reviews, docs)
+    for module in (
+        session,
+        approvals,
+        workspace,
+        waits,
+        goals,
+        attempts,
+        fixes,
+        agents,
+        hooks,
+        reviews,
+        docs,
+        jobs,
+    )
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Event) and kind.__module__ == module.__name__
 )
-"""Every kind that a journal keeps: each event of the ten modules, as they define them."""
+"""Every kind that a journal keeps: each event of the twelve modules, as they define them."""
 
 _KINDS = {kind.__name__: kind for kind in STORED}
 _DECODE: dict[str, Callable[[bytes], Event]] = {}  # made when a kind is first met: a start needs few of them

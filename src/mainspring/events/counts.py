@@ -4,8 +4,10 @@ from __future__ import annotations
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 step`, `2 steps`, `1,000 processes`."""
-    ending = "" if count == 1 else "es" if noun.endswith(("s", "ch", "x")) else "s"
+    """`1 step`, `2 steps`, `1,000 processes`, `3 crashes`, `2 entries`."""
+    if count != 1 and noun.endswith("ry"):
+        return f"{count:,} {noun[:-1]}ies"
+    ending = "" if count == 1 else "es" if noun.endswith(("s", "ch", "sh", "x")) else "s"
     return f"{count:,} {noun}{ending}"
 
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from mainspring.events.base import Dropped, Event, Id, JsonText, OwnPath, Sha256, Word
+from mainspring.events.base import Event, Id, OwnPath, Sha256, Word
 from mainspring.events.values import (
-    SCOPES,
-    AskedScript,
     Blob,
-    BlockedBy,
     CallAsked,
     CapScope,
     CapUnit,
     ChosenBy,
-    Decision,
     Effort,
     Ending,
     Evidence,
     Limits,
     Media,
-    Offer,
     Origin,
     Outcome,
     Part,
     PlanItem,
     Profile,
     PromptPart,
-    Scope,
     ShownFile,
     Speed,
     Stop,
@@ -228,43 +222,6 @@ class AssistantSaid(Event, frozen=True):
     @property
     def calls(self) -> tuple[CallAsked, ...]:
         return tuple([part for part in self.parts if isinstance(part, CallAsked)])
-
-
-class ApprovalAsked(Event, frozen=True):
-    """A person must decide. The answer is bound to exactly these arguments by their hash. Without `offers` a
-    yes for more than once covers this very call and no other. `rule` is what asked, `blocked_by` its kind.
-    `estimate_usd` is None without a known price; `remaining_usd` is what is left of the tightest cap."""
-
-    call: Id
-    tool: str
-    arguments: JsonText
-    arguments_sha256: Sha256
-    reason: str = ""
-    offers: Annotated[tuple[Offer, ...], Dropped()] = ()
-    is_editable: bool = True
-    scopes: tuple[Scope, ...] = SCOPES
-    rule: str = ""
-    blocked_by: BlockedBy = ""
-    estimate_usd: float | None = None
-    remaining_usd: float | None = None
-    cap_usd: float | None = None
-    cap_scope: CapScope | None = None
-    scripts: tuple[AskedScript, ...] = ()
-
-
-class ApprovalGiven(Event, frozen=True):
-    """`pattern` is what a person allowed in place of what was offered."""
-
-    call: Id
-    arguments_sha256: Sha256
-    decision: Decision
-    by: str = "user"
-    feedback: str = ""
-    edited_arguments: JsonText | None = None
-    scope: Scope = "once"
-    pattern: str = ""
-    expires_us: int | None = None
-    origin: Origin | None = None
 
 
 class CallStarted(Event, frozen=True):

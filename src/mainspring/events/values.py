@@ -56,6 +56,9 @@ Profile = Literal["standard", "small"]
 OUTPUT_SOURCE = "mainspring:output"
 """The source of the note that says why a structured answer was not accepted."""
 
+ATTEMPTS_SOURCE = "mainspring:attempts"
+"""Who tells an attempt what the one before it failed with."""
+
 EFFECT_SOURCE = "mainspring:effect"
 """The source of the note that asks a model once whether it is done, since it has done nothing."""
 
@@ -92,13 +95,26 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 class Origin(Value, frozen=True):
     """Who gave the command that an event comes from, and by which face (`cli`, `python`, `daemon`, ...).
-    `token` is the name of an access token, never its secret. What is not known is empty."""
+    `token` is the name of an access token, never its secret, `issuer` who vouches for the user and their
+    `groups`. What is not known is empty."""
 
     user: str = ""
     device: str = ""
     token: str = ""
     program: str = ""
     face: Word = ""
+    issuer: str = ""
+    groups: tuple[str, ...] = ()
+
+
+class Quorum(Value, frozen=True):
+    """Whose yes a call takes, by which rule of a team: that of `of` people among `by` (names as a policy
+    writes them, without groups). With `not_own` those whose command led to the call do not count."""
+
+    rule: str
+    by: tuple[str, ...] = ("*",)
+    of: int = 1
+    not_own: bool = False
 
 
 class Blob(Value, frozen=True):
@@ -134,7 +150,9 @@ _NAMESPACES = ("functions.", "default_api.", "default_api:")
 
 
 def tool_of(name: str) -> str:
-    """The tool that a model means: `functions.read` is `read`, as its provider writes it inside."""
+    """The tool that a model means: `functions.read` is `read`, as its provider writes it inside, and blanks
+    around it mean nothing."""
+    name = name.strip()
     return next((name[len(space) :] for space in _NAMESPACES if name.startswith(space)), name)
 
 
@@ -301,13 +319,22 @@ class FileChange(Value, frozen=True):
 
 
 class CheckFinding(Value, frozen=True):
-    """What the check `by` says of a file: `rule` is its own name for that; line 0 is the whole file."""
+    """What the check `by` says of a file: `rule` is its own name for that; line 0 is the whole file.
+    It is about the lines from `line` to `last_line`, or about that one line where there is no `last_line`."""
 
     by: Word
     message: str
     rule: str = ""
     line: int = 0
     severity: Literal["error", "warning"] = "error"
+    last_line: int = 0
+
+
+class CheckTime(Value, frozen=True):
+    """How long the check `by` took in a round, over all files; checks of one round run beside each other."""
+
+    by: Word
+    duration_s: float = 0.0
 
 
 class CheckedFile(Value, frozen=True):

@@ -88,6 +88,12 @@ class OnChild(Value, frozen=True, tag="child", tag_field="on"):
     child: Id
 
 
+class OnJob(Value, frozen=True, tag="job", tag_field="on"):
+    """A job that this session submitted to another machine ends."""
+
+    job: Id
+
+
 Condition = (
     OnProcess
     | OnPid
@@ -100,6 +106,7 @@ Condition = (
     | OnQuota
     | OnSession
     | OnChild
+    | OnJob
 )
 
 

@@ -8,6 +8,7 @@ from mainspring.events.base import Event, Id, Sha256
 from mainspring.events.values import (
     Blob,
     CheckedFile,
+    CheckTime,
     Extent,
     FileChange,
     Origin,
@@ -61,6 +62,34 @@ class FilesChanged(Event, frozen=True):
     is_certain: bool = True
 
 
+class WorkspaceKept(Event, frozen=True):
+    """What the workspace was where the session began, as far as other machines need it to make it again: the
+    commit it stands on, and how its files differ from that. `folder` is where it lies in its repository.
+    With `has_commits`, commits that no remote has lie beside the journal. `left_out` does not travel."""
+
+    host: str = ""
+    machine: Sha256 = ""
+    remote: str = ""
+    commit: Sha256 = ""
+    branch: str = ""
+    folder: str = ""
+    has_commits: bool = False
+    changes: tuple[FileChange, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+class WorkspaceMoved(Event, frozen=True):
+    """The session goes on in the workspace of another machine, which was made, or brought up to date, from
+    what is recorded. `left` was changed by someone else there; the content of `lost` is not recorded."""
+
+    host: str = ""
+    machine: Sha256 = ""
+    is_new: bool = False
+    files: int = 0
+    left: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
 SuiteCause = Literal["task", "change", "baseline", "done", "again"]
 """Why tests run by themselves: the task names them, a change may have broken them, a first change is about to
 be made, the agent wants to be done, or those that failed are run once more on the same content."""
@@ -79,7 +108,8 @@ class SuiteEnded(Event, frozen=True):
     none does after one that could not run here. `content` names what the workspace held before, `results`
     has the tests by name. `regressions` passed before the turn and fail now; `flaky` ones passed and failed
     on the same content; `missing` ones passed before the turn and are no longer run. `is_known` says that
-    nothing was run: the same command was, on the same content."""
+    nothing was run: the same command was, on the same content. Of `lines` that can run the tests `reached` so
+    many, by file in `coverage`; `not_covered` says why that was to be measured and is not known."""
 
     command: str
     outcome: Literal["passed", "failed", "slow", "unusable"]
@@ -95,6 +125,10 @@ class SuiteEnded(Event, frozen=True):
     flaky: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     is_known: bool = False
+    coverage: Blob | None = None
+    lines: int = 0
+    reached: int = 0
+    not_covered: str = ""
 
 
 class RollbackOffered(Event, frozen=True):
@@ -109,12 +143,13 @@ class RollbackOffered(Event, frozen=True):
 class ChangesChecked(Event, frozen=True):
     """What checks found in changed files that was not in them before the session, and what they could not
     look at. It takes the place of what the same checks said of the same files before. `is_late` says that the
-    agent took another step first."""
+    agent took another step first; `times` says what each check took."""
 
     files: tuple[CheckedFile, ...] = ()
     not_checked: tuple[str, ...] = ()
     duration_s: float = 0.0
     is_late: bool = False
+    times: tuple[CheckTime, ...] = ()
 
 
 class BranchMoved(Event, frozen=True):

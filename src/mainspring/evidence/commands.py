@@ -15,6 +15,9 @@ from mainspring.workspace import Keep
 
 MAX_KEPT_BYTES = 64_000
 _MAX_LINE = 200
+_NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""Python takes bytecode for that of a file whose size and second of change are the same: what one attempt
+left would be judged again in the place of the next."""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -50,7 +53,7 @@ async def run_line(
         cwd=files.policy.workspace,
         timeout_s=timeout_s,
         policy=policy,
-        env=env or {},
+        env={**_NO_BYTECODE, **(env or {})},
     )
     finished = await sandbox.run(command)
     said = finished.stdout[-MAX_KEPT_BYTES:]

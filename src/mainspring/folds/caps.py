@@ -12,6 +12,28 @@ OWN_SCOPES: tuple[CapScope, ...] = ("turn", "session", "goal")
 UNCAPPED = Cap()
 
 
+class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Limits for every run, by scope; options of a run replace them."""
+
+    turn: Cap = Cap()
+    """Limits of one turn."""
+    session: Cap = Cap()
+    """Limits of one session, over all its turns."""
+    goal: Cap = Cap()
+    """Limits of one goal, over all its iterations."""
+    day: Cap = Cap()
+    """Limits of all sessions together in one day of local time: usd, tokens or steps."""
+
+
+class TeamLeft(msgspec.Struct, frozen=True, kw_only=True):
+    """A cap of a team, what is spent of it, what it is about, and the rule that says so."""
+
+    cap_usd: float
+    spent_usd: float
+    about: str
+    rule: str
+
+
 def cap_of(limits: Limits, scope: CapScope) -> Cap:
     """The cap of a scope, the plain fields taken in; where both are set the lower one holds."""
     match scope:

@@ -37,6 +37,9 @@ from mainspring.models import Price
 STEP = "step"
 """The source of a spend that is a step of a turn."""
 
+CALL = "call"
+"""The source of a spend that is the price of a call."""
+
 ENGINE = "engine"
 """The source of a spend that is a whole turn of an outside agent."""
 

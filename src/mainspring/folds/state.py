@@ -60,6 +60,7 @@ from mainspring.events import (
 )
 from mainspring.events.counts import rounded_usd
 from mainspring.folds.children import Children
+from mainspring.folds.jobs import Jobs, JobsTold
 from mainspring.folds.ledger import ENGINE, STEP, Counted, Ledger
 from mainspring.folds.processes import Custodial, Processes
 from mainspring.folds.task import Task, Telling
@@ -78,6 +79,7 @@ _ELSEWHERE = frozenset(kind.__name__ for kind in ELSEWHERE)
 _Call = AssistantSaid | ApprovalAsked | ApprovalGiven | CallStarted | CallEnded
 _Turn = UserSaid | TurnStarted | TurnEnded | Undone
 _Room = RequestFailed | Compacted
+_Own = ChildStarted | ChildEnded | TurnStarted | JobsTold
 _Tested = FilesChanged | SuiteStarted | SuiteEnded
 _NAMING = (SessionStarted, ModelChosen, RequestFailed, EngineChosen, NoteAdded)
 """Events with names or paths that are compared with what is there."""
@@ -132,8 +134,7 @@ class State:
         self.prompt_size = 0
         self.note_sources: set[str] = set()
         self.compacted_tokens = 0
-        self.is_overflowing = False
-        self.is_shrunk = False
+        self.is_overflowing = self.is_shrunk = self.was_stopped = False
         self.last_ending: TurnEnded | None = None
         self.last_reply = AssistantSaid(step=0)
         self.are_files_changed = False
@@ -141,7 +142,7 @@ class State:
         self.requests = Requests()
         self.processes = Processes()
         self.waits = Waits()
-        self.children = Children()
+        self.children, self.jobs = Children(), Jobs()
         self.task = Task()
         self.engine = EngineChosen(engine="")
         self.has_goal = False
@@ -205,9 +206,10 @@ class State:
         if recorded.seq > self.inherited_seq:  # a fork does not pay for its parent
             self.ledger.apply(event, recorded.seq)
 
-    def _apply_children(self, recorded: Recorded, event: ChildStarted | ChildEnded | TurnStarted) -> None:
-        if recorded.seq > self.inherited_seq:  # the children of what it was forked from are not its own
-            self.children = self.children.after(event)
+    def _apply_own(self, recorded: Recorded, event: _Own) -> None:
+        if recorded.seq > self.inherited_seq:  # those of what it was forked from are not its own
+            self.jobs = self.jobs.after(event) if isinstance(event, JobsTold) else self.jobs
+            self.children = self.children if isinstance(event, JobsTold) else self.children.after(event)
 
     def _apply_processes(self, recorded: Recorded, _event: Custodial) -> None:
         self.processes.apply(recorded)
@@ -303,13 +305,14 @@ class State:
                 self.is_turn_open = False
                 self.is_turn_wanted = event.ending == "done" and self.is_said_late
                 self.last_ending = event
+                self.was_stopped = event.ending == "interrupted"
                 self.wanted_schema = None if event.ending == "done" else self.wanted_schema
                 if event.ending not in KEEPS_CALLS_OPEN:
                     self._calls = {}
             case Undone(scope="files"):
                 pass
             case Undone():
-                self.is_turn_open = self.is_turn_wanted = self.is_said_late = False
+                self.is_turn_open = self.is_turn_wanted = self.is_said_late = self.was_stopped = False
                 self.wanted_schema = None
                 self.compacted_tokens = 0
                 self.note_sources.clear()
@@ -351,7 +354,7 @@ def _concerns() -> dict[type[Event], tuple[Callable[[State, Recorded, Any], None
         (Consenting, State._apply_requests),
         (Telling, State._apply_task),
         (Counted, State._apply_ledger),
-        (ChildStarted | ChildEnded | TurnStarted, State._apply_children),
+        (_Own, State._apply_own),
         (Custodial, State._apply_processes),
         (Awaited, State._apply_wait),
         (SpendReserved, State._apply_reserved),
@@ -388,13 +391,9 @@ async def load_state(journal: JournalReader, vault: Vault | None = None) -> Stat
             for last in await journal.read(after=recorded.seq - 2, until=recorded.seq - 1):
                 state.pass_time(last.time_us)  # the process before was at work until here
         state.apply(recorded)
-    await _count_calls(journal, state, boundary)
+    for scope, began in state.ledger.began().items():
+        after = max(began, state.inherited_seq)
+        state.ledger.count_calls(scope, await journal.count("CallStarted", after=after, until=boundary))
     async for recorded in events_in(journal, after=boundary, limit=5000):
         state.apply(recorded)
     return state
-
-
-async def _count_calls(journal: JournalReader, state: State, until: int) -> None:
-    for scope, began in state.ledger.began().items():
-        after = max(began, state.inherited_seq)
-        state.ledger.count_calls(scope, await journal.count("CallStarted", after=after, until=until))

@@ -28,6 +28,7 @@ from mainspring.events import (
     WaitEnded,
 )
 from mainspring.folds.children import Children
+from mainspring.folds.jobs import Jobs
 from mainspring.folds.ledger import HeldSpend, Ledger, OpenScope
 from mainspring.folds.processes import Process, Processes
 from mainspring.folds.shares import Share
@@ -78,11 +79,13 @@ class _Plain(msgspec.Struct, frozen=True):
     is_overflowing: bool
     is_shrunk: bool
     last_ending: TurnEnded | None
+    was_stopped: bool
     last_reply: AssistantSaid
     are_files_changed: bool
     requests: Requests
     task: Task
     children: Children
+    jobs: Jobs
     has_goal: bool
     conversation_usage: Usage
     _calls: dict[str, OpenCall]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import builtins
 import keyword
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
 
 import msgspec
 
@@ -15,12 +16,14 @@ from mainspring.forge.values import OutlinedDefinition, PageNotes, PieceNotes, S
 from mainspring.patterns import lazy_pattern
 
 _LEAST_SUMMARY = 20
+_LEAST_WORDS = 2
 _MOST_TEXT = 3_000
 _MAX_NAMED = 8
 _SPAN = lazy_pattern(r"`+([^`\n]+)`+")
 _WORD = lazy_pattern(r"[A-Za-z_$][\w$]*")
 _PLAINLY_CODE = lazy_pattern(r"\b([A-Za-z_]\w+)\(|\b([a-z][a-z0-9]*(?:_[a-z0-9]+)+)\b")
 _SPACED_CODE = lazy_pattern(r"\b([A-Za-z_]\w*)\(|\b(\w*_\w+)\b|\b([a-z]+[A-Z]\w+)\b")
+_BARE = lazy_pattern(r"\w+")
 _REFUSED = lazy_pattern(r"(?i)\b(?:as an ai|i cannot|i can't|i'm sorry|language model)\b")
 _WORDS = """
 string number boolean int bool void null undefined true false nil char float double long self this super main
@@ -30,6 +33,16 @@ type public private static final Integer Hash Symbol Boolean List Exception requ
 async stdin stdout stderr argv json http https utf TODO FIXME py js ts go rs rb java"""
 _COMMON = frozenset((*keyword.kwlist, *dir(builtins), *_WORDS.split()))
 """Words of languages that stand for themselves."""
+
+
+def _bare(text: str) -> str:
+    """A text without what a small model changes when it copies."""
+    return " ".join(_BARE.findall(text.casefold()))
+
+
+@cache
+def _forms() -> tuple[str, ...]:
+    return tuple(_bare(form) for form in FORMS)
 
 
 def words_in(text: str) -> frozenset[str]:
@@ -55,7 +68,7 @@ def _mentioned(text: str) -> Iterator[str]:
 
 def text_problem(text: str, known: Collection[str], holds_secrets: Callable[[bytes], bool]) -> str:
     """Why a text cannot be used; empty when it can."""
-    if text.strip() in FORMS:
+    if any(form in _bare(text) for form in _forms()):
         return "it repeats the form of the reply"
     if is_repetition(text) or len(text) > _MOST_TEXT:
         return "it repeats itself or does not end"
@@ -106,6 +119,8 @@ def kept_directions(
     dropped: list[str] = []
     for each in (direction.strip() for direction in notes.directions):
         problem = text_problem(each, known, holds_secrets) if each else ""
+        if not problem and each and len(each.split()) < _LEAST_WORDS:
+            problem = "it says nothing"
         if problem:
             dropped.append(f"a direction: {problem}")
         elif each:

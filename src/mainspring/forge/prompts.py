@@ -37,6 +37,9 @@ MAX_NAMES = 12
 """How many definitions a model is asked about at a time."""
 _MAX_DIRECTIONS = 4
 _MAX_ABOUT = 300
+_MAX_SAID, _MAX_TEXT = 400, 1500
+"""Characters of a sentence and of a longer text, where a server holds replies to a schema: a small model that
+repeats itself would go on to the end of its window."""
 _N = TypeVar("_N")
 
 
@@ -55,12 +58,15 @@ def piece_prompt(file: SourceFile, piece: SourcePiece, names: Sequence[str]) -> 
 
 
 def piece_schema(names: Sequence[str]) -> dict[str, Any]:
-    text = {"type": "string"}
-    fields: dict[str, Any] = {"about": text}
+    fields: dict[str, Any] = {"about": _text(_MAX_SAID)}
     if names:
-        item = _object({"name": {"type": "string", "enum": list(names)}, "does": text})
-        fields["items"] = {"type": "array", "items": item}
+        item = _object({"name": {"type": "string", "enum": list(names)}, "does": _text(_MAX_SAID)})
+        fields["items"] = {"type": "array", "items": item, "maxItems": len(names)}
     return _object(fields)
+
+
+def _text(most: int) -> dict[str, Any]:
+    return {"type": "string", "maxLength": most}
 
 
 def page_prompt(
@@ -79,9 +85,9 @@ def page_prompt(
 
 
 def page_schema(*, has_example: bool) -> dict[str, Any]:
-    text = {"type": "string"}
-    fields: dict[str, Any] = {"summary": text, "directions": {"type": "array", "items": text}}
-    return _object(fields | ({"example": text} if has_example else {}))
+    directions = {"type": "array", "items": _text(_MAX_SAID), "maxItems": _MAX_DIRECTIONS}
+    fields: dict[str, Any] = {"summary": _text(_MAX_TEXT), "directions": directions}
+    return _object(fields | ({"example": _text(_MAX_TEXT)} if has_example else {}))
 
 
 def judge_prompt(file: SourceFile, page: DocPage, room: WindowRoom) -> str:
@@ -101,7 +107,7 @@ def judge_prompt(file: SourceFile, page: DocPage, room: WindowRoom) -> str:
 def judge_schema() -> dict[str, Any]:
     score = {"type": "integer", "enum": [1, 2, 3, 4, 5]}
     names = ("accurate", "complete", "clear")
-    return _object({**dict.fromkeys(names, score), "problem": {"type": "string"}})
+    return _object({**dict.fromkeys(names, score), "problem": _text(_MAX_SAID)})
 
 
 def read_piece(text: str) -> PieceNotes | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,7 @@ from mainspring.catalog import Sessions, running
 from mainspring.context.history import read_all
 from mainspring.disk.files import closing_descriptor
 from mainspring.disk.inbox import GoalCommand, Inbox
+from mainspring.disk.owner import Owner
 from mainspring.events import GoalEnded, GoalPaused, Origin
 from mainspring.events.counts import plural
 from mainspring.folds.processes import Processes, end_of, is_alive, status_of
@@ -36,6 +38,8 @@ class GivenOrder(msgspec.Struct, frozen=True):
 
 _OLD_FILE = "order"
 _WITHIN_S = 30.0
+_LOOK_S = 0.25
+_DONE = {"pause": "paused", "stop": "stopped"}
 _CUSTODIAL = ("ProcessStarted", "ProcessEnded", "NoteAdded")
 
 
@@ -50,9 +54,9 @@ async def record_order(recorder: Recorder, order: Order, event: GoalPaused | Goa
     return f"it was not running; recorded{processes}"
 
 
-def take_order(directory: Path) -> GivenOrder | None:
+def take_order(sessions: Sessions, session: str) -> GivenOrder | None:
     """The order that somebody left for this process, once."""
-    inbox, newest = Inbox(directory), _old_order(directory)
+    inbox, newest = Inbox(sessions.files(session)), _old_order(sessions.directory(session))
     for left in list(inbox.waiting(GoalCommand)):
         if isinstance(left.command, GoalCommand) and (taken := inbox.take(left)):
             newest = GivenOrder(order=left.command.order, origin=left.origin)
@@ -91,19 +95,33 @@ async def end_left(recorder: Recorder) -> tuple[int, tuple[int, ...]]:
     return len(alive) + len(left), left
 
 
+async def _send_far(sessions: Sessions, session: str, given: GivenOrder, owner: Owner) -> str:
+    """The same for a process of another machine, which looks for orders by itself."""
+    inbox = Inbox(sessions.files(session))
+    command = GoalCommand(given.order, is_from_afar=True)
+    left = await asyncio.to_thread(inbox.leave, command, given.origin)
+    deadline, is_there = time.monotonic() + _WITHIN_S, True
+    while is_there and time.monotonic() < deadline:
+        await asyncio.sleep(_LOOK_S)
+        is_there = await sessions.owner(session) == owner
+    if is_there:
+        return f"told {owner.name}; it has not ended yet"
+    is_unheard = await asyncio.to_thread(inbox.withdraw, left)
+    return "its process has just ended" if is_unheard else _DONE[given.order]
+
+
 async def send_order(sessions: Sessions, session: str, given: GivenOrder) -> str:
     """Gives the order to the process that works on a goal, and waits for its end; says what was done."""
     owner = await running(sessions, session)
     if owner is None:
         return "its process has just ended"
     if owner.host != host_name():
-        return f"it runs on {owner.host}; stop process {owner.pid} there"
+        return await _send_far(sessions, session, given, owner)
     with closing_descriptor(open_process(owner.pid)) as handle:
         if await sessions.owner(session) != owner:
             return "its process has just ended"
-        inbox = Inbox(sessions.directory(session))
+        inbox = Inbox(sessions.files(session))
         await asyncio.to_thread(inbox.leave, GoalCommand(given.order), given.origin)
         signal_process(handle, signal.SIGTERM)
         is_over = await readable(handle, _WITHIN_S)
-    said = "paused" if given.order == "pause" else "stopped"
-    return said if is_over else f"told process {owner.pid}; it has not ended yet"
+    return _DONE[given.order] if is_over else f"told process {owner.pid}; it has not ended yet"

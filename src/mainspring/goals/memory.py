@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import msgspec
 
 from mainspring.errors import PathRefused, WorkspaceConflict
 from mainspring.events import ArtifactsChanged, MemoryKeptAside
+from mainspring.events.moments import date_of
 from mainspring.goals.pages import MemoryPage, quoted
 from mainspring.sandbox.files import Files, Version
 
@@ -332,4 +332,4 @@ def _short(path: str) -> str:
 
 
 def _time(at_us: int) -> str:
-    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{date_of(at_us):%Y-%m-%dT%H:%M:%SZ}"

@@ -13,6 +13,7 @@ from typing import Literal
 from mainspring.errors import SandboxError, UsageError
 from mainspring.events import (
     Condition,
+    OnJob,
     OnPid,
     OnProcess,
     OnSlurm,
@@ -112,6 +113,8 @@ class Pauses:
         if self._profile.waits == "processes":
             running = self._runtime.state.processes.open
             named += [OnProcess(handle=item.handle) for item in running if self._is_work(item)]
+            jobs = self._runtime.state.jobs.open if self._runtime.waiting.reach.look_at_job else ()
+            named += [OnJob(job=each.planned.job) for each in jobs if not each.planned.is_staying]
         return tuple(named)
 
     def _is_work(self, process: Process) -> bool:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, tzinfo
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, tzinfo
 from itertools import islice
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from mainspring.disk.files import locked, write_private
 from mainspring.disk.formats import refuse_newer_json
+from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import ConfigError, UsageError
+from mainspring.events.moments import date_of
 from mainspring.goals.cron import Cron, next_after, parse_cron
 
 FILE = "schedules.json"
@@ -68,27 +68,16 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedules:
-    """The schedules under one home."""
+    """The schedules of one home, or of all machines that share these files."""
 
-    def __init__(self, home: Path) -> None:
-        self.path = home / FILE
+    def __init__(self, files: SharedFiles) -> None:
+        self._files = files
 
     def all(self) -> tuple[Schedule, ...]:
         try:
-            data = self.path.read_bytes()
-            refuse_newer_json(self.path, data, _FORMAT)
-            content = msgspec.json.decode(data, type=tuple[Schedule, ...] | _Content)
-            found = content.schedules if isinstance(content, _Content) else content
-            for schedule in found:
-                parse_cron(schedule.cron)
-        except FileNotFoundError:
-            return ()
-        except (OSError, msgspec.MsgspecError, UsageError) as error:
-            raise ConfigError(
-                f"The schedules in {self.path} cannot be read: {error}",
-                remedy="Correct the file, or delete it.",
-            ) from error
-        return found
+            return self._decoded(self._files.read(FILE))
+        except OSError as error:
+            raise self._unreadable(error) from error
 
     def find(self, prefix: str) -> Schedule:
         found = [schedule for schedule in self.all() if prefix and schedule.id.startswith(prefix)]
@@ -102,17 +91,36 @@ class Schedules:
     def add(self, schedule: Schedule) -> Schedule:
         """Keeps a schedule, and gives it an id."""
         kept = msgspec.structs.replace(schedule, id=secrets.token_hex(3))
-        with locked(self.path):
-            self._write((*self.all(), kept))
+        self._change(lambda before: (*(each for each in before if each.id != kept.id), kept))
         return kept
 
     def remove(self, schedule: Schedule) -> None:
-        with locked(self.path):
-            self._write(tuple(each for each in self.all() if each.id != schedule.id))
+        self._change(lambda before: tuple(each for each in before if each.id != schedule.id))
 
-    def _write(self, schedules: tuple[Schedule, ...]) -> None:
-        write_private(
-            self.path, msgspec.json.format(msgspec.json.encode(_Content(schedules)), indent=1) + b"\n"
+    def _change(self, change: Callable[[tuple[Schedule, ...]], tuple[Schedule, ...]]) -> None:
+        def changed(data: bytes | None) -> bytes:
+            content = _Content(change(self._decoded(data)))
+            return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+        self._files.change(FILE, changed)
+
+    def _decoded(self, data: bytes | None) -> tuple[Schedule, ...]:
+        if data is None:
+            return ()
+        refuse_newer_json(self._files.shown(FILE), data, _FORMAT)
+        try:
+            content = msgspec.json.decode(data, type=tuple[Schedule, ...] | _Content)
+            found = content.schedules if isinstance(content, _Content) else content
+            for schedule in found:
+                parse_cron(schedule.cron)
+        except (msgspec.MsgspecError, UsageError) as error:
+            raise self._unreadable(error) from error
+        return found
+
+    def _unreadable(self, error: Exception) -> ConfigError:
+        return ConfigError(
+            f"The schedules in {self._files.shown(FILE)} cannot be read: {error}",
+            remedy="Correct the file, or delete it.",
         )
 
 
@@ -155,7 +163,7 @@ def _times(cron: Cron, since: datetime, now: datetime, zone: tzinfo) -> Iterator
 
 
 def _moment(time_us: int) -> datetime:
-    return datetime.fromtimestamp(time_us / 1e6, UTC)
+    return date_of(time_us)
 
 
 def _us(moment: datetime) -> int:

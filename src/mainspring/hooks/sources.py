@@ -93,7 +93,7 @@ class HookFile(msgspec.Struct, frozen=True, kw_only=True):
 class _Entry(msgspec.Struct, frozen=True):
     type: str = "command"
     command: str = ""
-    timeout: Annotated[float, msgspec.Meta(gt=0)] = DEFAULT_TIMEOUT_S
+    timeout: Annotated[float, msgspec.Meta(gt=0, le=10 * 365 * 24 * 3600)] = DEFAULT_TIMEOUT_S
     fail_open: bool = False
 
 

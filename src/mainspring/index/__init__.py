@@ -7,6 +7,7 @@ Nothing is resolved as a compiler would: whatever has the same name counts as th
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import msgspec
@@ -55,7 +56,7 @@ class ImportedAt(msgspec.Struct, frozen=True):
 
 class IndexStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What the index of a repository holds. `problems` says of how many files nothing is known but the name,
-    by the reason."""
+    by the reason; `left` files were not looked at yet when the last update ended."""
 
     root: str
     file: str
@@ -66,9 +67,10 @@ class IndexStatus(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0
     updated_us: int = 0
     is_cut: bool = False
+    left: int = 0
     problems: dict[str, int] = {}
 
 
 def index_file(home: Path, root: Path) -> Path:
     """Where the index of a repository lies."""
-    return home / FOLDER / f"{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.sqlite"
+    return home / FOLDER / f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:16]}.sqlite"

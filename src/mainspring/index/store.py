@@ -21,7 +21,7 @@ from mainspring.disk.files import make_file, make_folder
 from mainspring.index import ImportedAt, IndexedSymbol, IndexStatus, Passage, UsedAt
 from mainspring.index.ranking import UsingFile
 
-_VERSION = 1
+_VERSION = 2
 _BUSY_MS = 5000
 _TABLES = """
 CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT UNIQUE, size INTEGER, mtime_ns INTEGER,
@@ -223,6 +223,7 @@ class IndexStore:
             bytes=self._path.stat().st_size,
             updated_us=int(about.get("updated_us", 0)),
             is_cut=bool(about.get("is_cut", 0)),
+            left=int(about.get("left", 0)),
             problems=problems,
         )
 
@@ -265,6 +266,11 @@ class IndexStore:
         )
         found = ((path, _NAMES(names).get(name)) for path, names in rows)
         return [UsedAt(path, tuple(lines)) for path, lines in found if lines]
+
+    def names_in(self, path: str) -> dict[str, list[int]]:
+        """The names that a file uses, with their lines."""
+        row = self._db.execute("SELECT names FROM files WHERE path=? AND names NOT NULL", (path,)).fetchone()
+        return _NAMES(row[0]) if row else {}
 
     def search(self, words: str, most: int = 20) -> list[Passage]:
         """The passages that hold all words, the best first; `text` is the place in it."""

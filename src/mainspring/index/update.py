@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,16 +43,19 @@ class NotIndexed(Exception):
 
 
 class IndexChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What an update did; `is_busy` says that another process is at it, and nothing was done here."""
+    """What an update did; `is_busy` says that another process is at it, and nothing was done here. `left`
+    files were not looked at because the time was over."""
 
     files: int = 0
     read: int = 0
     removed: int = 0
+    left: int = 0
     is_busy: bool = False
 
 
 class Updater:
-    """`parsers` read at the same time, one file each; `is_code` tells by its name what they can read."""
+    """`parsers` read at the same time, one file each; `is_code` tells by its name what they can read. No
+    file is begun after `until_s` of the monotonic clock."""
 
     def __init__(
         self,
@@ -61,10 +66,11 @@ class Updater:
         is_code: Callable[[str], bool],
         document_text: DocumentText,
         on_progress: Callable[[int, int], None] = lambda _done, _all: None,
+        until_s: float = math.inf,
     ) -> None:
         self._root, self._files, self._store = root, files, store
         self._parsers, self._document_text, self._on_progress = parsers, document_text, on_progress
-        self._is_code = is_code
+        self._is_code, self._until_s = is_code, until_s
         self._ready: list[IndexedFile] = []
         self._same: list[tuple[int, int, int, str]] = []
         self._read = self._done = 0
@@ -77,14 +83,17 @@ class Updater:
         gone = known.keys() - set(listing.paths)
         await asyncio.to_thread(self._store.remove, sorted(gone))
         await self._take(todo, known)
-        is_new = bool(self._read or gone)
-        if is_new and has_ranks:
+        is_new, left = bool(self._read or gone), len(todo) - self._done
+        is_ranked = not is_new and bool(self._store.about("is_ranked"))
+        has_ranks = has_ranks and not left
+        if has_ranks and not is_ranked:
             await asyncio.to_thread(self._rank)
+        await asyncio.to_thread(self._store.set_about, is_ranked=int(has_ranks or is_ranked), left=left)
         if is_new or not self._store.about("updated_us"):
             await asyncio.to_thread(
                 self._store.set_about, is_cut=int(listing.is_cut), root=str(self._root), updated_us=now_us()
             )
-        return IndexChange(files=len(listing.paths), read=self._read, removed=len(gone))
+        return IndexChange(files=len(listing.paths), read=self._read, removed=len(gone), left=left)
 
     async def update_files(self, paths: Sequence[str]) -> IndexChange:
         """Only these, which are known or not; the ranks stay as they are."""
@@ -100,6 +109,8 @@ class Updater:
 
         async def work(parser: ReadSymbols) -> None:
             for each in waiting:
+                if time.monotonic() >= self._until_s:
+                    return
                 await self._look(each, known.get(each.path), parser)
                 self._done += 1
                 if len(self._ready) + len(self._same) >= _BATCH:
@@ -110,7 +121,7 @@ class Updater:
             for parser in self._parsers[: max(1, min(len(self._parsers), count))]:
                 group.create_task(work(parser))
         await self._flush()
-        if count:
+        if count == self._done:
             self._on_progress(count, count)
 
     async def _flush(self) -> None:

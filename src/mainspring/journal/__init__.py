@@ -1,7 +1,7 @@
 """The port to the only state there is: append events durably, read them back, keep blobs by their hash.
 
 `append` returns when its events are durable, all of one call in one commit, and never half of it; or, when
-that is enough, when nothing but a crash of the machine can lose them any more. One process writes a journal
+that is enough, when they have their number and are durable a moment later. One process writes a journal
 at a time; any number read it meanwhile. Ownership can be lost while a journal is open (a lease that ran
 out): whoever lost it cannot append. Nothing here knows what events mean.
 """
@@ -100,9 +100,10 @@ class Journal(JournalReader, Protocol):
     """A journal that this process writes, for as long as it owns it."""
 
     async def append(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:
-        """Durable on return. When that is not asked for, the events are written on return, so that they
-        outlive this process; they are durable with the next append that is, a moment later at the latest; if
-        that fails, the next append raises, or `close`.
+        """Durable on return. When that is not asked for, the events have their numbers on return, whoever
+        reads this journal reads them, and they are durable with the next append that is, a moment later at
+        the latest. A process that dies before that loses them; if they cannot be written, the next append
+        raises, or `close`, and they stand before the next event that can.
         Raises `JournalUnwritable`, or `JournalOwned` when this process is no longer the owner; nothing was
         written then, and what was lost stays lost until it is opened again. When the awaiting task is
         cancelled the events are written all the same, and the cancellation goes on after `subscribe` has told
@@ -124,8 +125,8 @@ class Journal(JournalReader, Protocol):
         on_durable: Callable[[int], None] | None = None,
     ) -> None:
         """Sets the one function that is called for each append, in order, on the event loop, after its events
-        are written and before `append` returns to its caller; and the one that is told, after that, up to
-        which number they are durable."""
+        have their place and before `append` returns to its caller; and the one that is told, after that, up
+        to which number they are durable."""
         ...
 
 

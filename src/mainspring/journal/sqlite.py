@@ -2,7 +2,8 @@
 
 A thin layer: reading is `JournalFile` off the event loop, writing is the thread of `Writer`. What it adds is
 the order on the event loop: the subscriber hears of an append before its caller does, and hears of it once,
-also when the caller was cancelled.
+also when the caller was cancelled. And what need not be durable at once is numbered here, when no append is
+under way, and handed to the thread with the next one that must be: it costs no commit of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shutil
+import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,11 +21,12 @@ from mainspring.events import Blob, Event, Recorded
 from mainspring.journal import Verification, hashchain, tables
 from mainspring.journal.file import JournalFile
 from mainspring.journal.waiting import Waiting
-from mainspring.journal.writer import Append, Writer
+from mainspring.journal.writer import Append, Body, Writer
 
 Parts = tuple[JournalFile, Writer, Ownership]
 
 _WAITING_BYTES = 1024 * 1024
+_DURABLE_WITHIN_S = 0.02
 
 
 class SqliteReader:
@@ -75,7 +78,12 @@ class SqliteJournal(SqliteReader):
         self._on_appended: Callable[[Sequence[Recorded]], None] | None = None
         self._waiting_bytes = 0
         self._on_durable: Callable[[int], None] | None = None
-        self._told_seq = 0
+        self._told_seq, self._told_us = writer.end
+        self._numbered: list[tuple[Recorded, Body]] = []
+        self._is_owing = False
+        self._has_failed = False
+        self._under_way = 0
+        self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     def subscribe(
@@ -86,7 +94,59 @@ class SqliteJournal(SqliteReader):
         self._on_appended, self._on_durable = on_appended, on_durable
 
     async def append(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:
-        return await self._append(events, is_durable=is_durable) if events else ()
+        if not events:
+            return ()
+        # Behind an append whose number is not known yet, or that failed, there is no number to give.
+        if is_durable or self._under_way or self._has_failed or self._is_closed:
+            return await self._append(events)
+        return self._number(events)
+
+    def _number(self, events: Sequence[Event]) -> Sequence[Recorded]:
+        encoded = [hashchain.encoded(event) for event in events]
+        time_us = max(self._told_us, time.time_ns() // 1000)
+        recorded = [Recorded(seq, time_us, event) for seq, event in enumerate(events, self._told_seq + 1)]
+        self._numbered.extend(zip(recorded, encoded, strict=True))
+        self._is_owing = True
+        if self._timer is None:
+            self._timer = self._loop.call_later(_DURABLE_WITHIN_S, self._write_numbered)
+        self._tell(recorded)
+        return recorded
+
+    def _write_numbered(self) -> None:
+        self._timer = None
+        if self._numbered:
+            self._hand_over(Waiting(self._loop, is_heard=False), (), ())
+
+    async def _settle(self) -> None:
+        """What has a number is in the file when this returns."""
+        if self._is_owing:
+            await self._append(())
+
+    async def last_seq(self) -> int:
+        await self._settle()
+        return await super().last_seq()
+
+    async def read(
+        self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
+    ) -> list[Recorded]:
+        await self._settle()
+        return await super().read(after=after, until=until, kinds=kinds, limit=limit)
+
+    async def last(self, *kinds: str) -> Recorded | None:
+        await self._settle()
+        return await super().last(*kinds)
+
+    async def count(self, kind: str, *, after: int = 0, until: int | None = None) -> int:
+        await self._settle()
+        return await super().count(kind, after=after, until=until)
+
+    async def chain_hash(self, seq: int) -> str:
+        await self._settle()
+        return await super().chain_hash(seq)
+
+    async def verify(self) -> Verification:
+        await self._settle()
+        return await super().verify()
 
     async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
         sha256 = hashlib.sha256(data).hexdigest()
@@ -110,25 +170,32 @@ class SqliteJournal(SqliteReader):
         if self._is_closed:
             return
         try:
-            if self._writer.waiting:
+            if self._writer.waiting or self._is_owing:
                 await self._append(())
         finally:
-            self._is_closed = True
+            self._is_closed, self._is_owing = True, False
+            if self._timer is not None:
+                self._timer.cancel()
             await asyncio.shield(asyncio.to_thread(close_writer, self._file, self._writer, self._ownership))
 
     async def _append(
-        self,
-        events: Sequence[Event],
-        *,
-        blobs: Sequence[tuple[str, bytes]] = (),
-        is_durable: bool = True,
+        self, events: Sequence[Event], *, blobs: Sequence[tuple[str, bytes]] = ()
     ) -> Sequence[Recorded]:
         if self._is_closed:
             raise RuntimeError(f"the journal of session {self.session} is closed")
         waiting = Waiting(self._loop)
+        self._hand_over(waiting, events, blobs)
+        return await waiting.result()
 
-        def tell(recorded: Sequence[Recorded], error: BaseException | None, *, is_all_durable: bool) -> None:
-            told = partial(self._appended, waiting, recorded, error, is_all_durable=is_all_durable)
+    def _hand_over(
+        self, waiting: Waiting, events: Sequence[Event], blobs: Sequence[tuple[str, bytes]]
+    ) -> None:
+        encoded = [hashchain.encoded(event) for event in events]  # what raises takes no numbered event along
+        numbered, self._numbered = self._numbered, []
+        numbered_seq = self._told_seq
+
+        def tell(recorded: Sequence[Recorded], error: BaseException | None) -> None:
+            told = partial(self._appended, waiting, recorded, error, numbered_seq)
             try:
                 self._loop.call_soon_threadsafe(told)
             except RuntimeError:
@@ -136,25 +203,31 @@ class SqliteJournal(SqliteReader):
                 if not self._loop.is_closed():
                     raise
 
-        encoded = [hashchain.encoded(event) for event in events]
-        self._writer.append(Append(events, encoded, blobs, tell, is_durable))
-        return await waiting.result()
+        self._writer.append(Append(events, encoded, blobs, tell, numbered))
+        self._under_way += 1
 
     def _appended(
         self,
         waiting: Waiting,
         recorded: Sequence[Recorded],
         error: BaseException | None,
-        *,
-        is_all_durable: bool,
+        numbered_seq: int,
     ) -> None:
+        self._under_way -= 1
+        self._has_failed = error is not None
         waiting.end(recorded, error)  # wakes the caller in a later step of the loop, after the subscriber
+        if error is not None:
+            return
+        self._is_owing = False
         if recorded:
-            self._told_seq = recorded[-1].seq
-            if self._on_appended is not None:
-                self._on_appended(recorded)
-        if is_all_durable and self._on_durable is not None:
-            self._on_durable(self._told_seq)
+            self._tell(recorded)
+        if self._on_durable is not None:
+            self._on_durable(recorded[-1].seq if recorded else numbered_seq)
+
+    def _tell(self, recorded: Sequence[Recorded]) -> None:
+        self._told_seq, self._told_us = recorded[-1].seq, recorded[-1].time_us
+        if self._on_appended is not None:
+            self._on_appended(recorded)
 
 
 def open_writer(directory: Path, session: str, daily: Path | None = None) -> Parts:
@@ -176,7 +249,7 @@ def close_writer(file: JournalFile, writer: Writer, ownership: Ownership) -> Non
     try:
         file.close()
         writer.close()
-        if writer.is_stillborn:
+        if writer.is_stillborn and ownership.is_held:
             # An empty session would be listed, and could not be resumed: its disk was full from the start.
             shutil.rmtree(file.path.parent, ignore_errors=True)
     finally:

@@ -103,12 +103,6 @@ def _prepare_for_writing(connection: apsw.Connection) -> None:
     connection.wal_autocheckpoint(0)
 
 
-def set_durable(connection: apsw.Connection, *, is_durable: bool) -> None:
-    """Whether the next commits are on the disk when they return. A sync takes with it what was committed
-    before, so a crash of the machine loses the newest events or none; a checkpoint always syncs first."""
-    connection.execute(f"PRAGMA synchronous={'FULL' if is_durable else 'NORMAL'}")
-
-
 def _require_content(path: Path, session: str) -> None:
     try:
         size = path.stat().st_size

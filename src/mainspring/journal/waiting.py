@@ -11,10 +11,13 @@ from mainspring.events import Recorded
 
 
 class Waiting:
-    """A cancellation ends `told`, not the write."""
+    """A cancellation ends `told`, not the write. Without `is_heard` nobody waits, and an error is for
+    the next append to raise."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, is_heard: bool = True) -> None:
         self.told: asyncio.Future[Sequence[Recorded]] = loop.create_future()
+        if not is_heard:
+            self.told.cancel()
         self._is_over = False
 
     def end(self, recorded: Sequence[Recorded], error: BaseException | None) -> None:

@@ -2,8 +2,8 @@
 
 Whatever waits when it turns to its queue is committed in one transaction, yet each append stands or falls by
 itself. What was not committed leaves no trace: number and hash of the next event come from the disk again.
-An append that need not be durable at once shares the sync of the next one that must be, or of a moment
-without any. It checkpoints while nobody waits. Knows nothing of event loops: each append brings whom to tell.
+Only events that were numbered before they were given to it stay, and go first in the next transaction. It
+checkpoints while nobody waits. Knows nothing of event loops: each append brings whom to tell.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -11,7 +11,6 @@ without any. It checkpoints while nobody waits. Knows nothing of event loops: ea
 
 from __future__ import annotations
 
-import errno
 import queue
 import threading
 import time
@@ -23,7 +22,6 @@ from typing import Any, Protocol
 import apsw
 import msgspec
 
-from mainspring.disk.files import sync
 from mainspring.disk.log import log
 from mainspring.disk.owner import Ownership
 from mainspring.errors import JournalDamaged, JournalError, JournalOwned
@@ -38,26 +36,27 @@ _PAGE_BYTES = 4096
 # A commit into a WAL that grows takes twice as long as one into a WAL that starts again after a checkpoint.
 _CHECKPOINT_PAGES = 1024 * 1024 // _PAGE_BYTES
 _CHECKPOINT_NOW_PAGES = 64 * _CHECKPOINT_PAGES
-_SYNC_AFTER_S = 0.01
+
+
+Body = tuple[str, bytes]
+"""The kind of an event, and what is kept of it."""
 
 
 class Told(Protocol):
-    """Who is told what was written, or why it was not, and whether all that was written so far is durable;
-    once more, without events, when it becomes so later."""
+    """Who is told what was written, or why it was not."""
 
-    def __call__(
-        self, recorded: Sequence[Recorded], error: BaseException | None, /, *, is_all_durable: bool
-    ) -> None: ...
+    def __call__(self, recorded: Sequence[Recorded], error: BaseException | None, /) -> None: ...
 
 
 class Append(msgspec.Struct, frozen=True, gc=False):
-    """Events with their kinds and bodies, blobs to keep with them, and whom to tell."""
+    """Events with their kinds and bodies, blobs to keep with them, and whom to tell. `numbered` are events
+    that somebody acts upon already: they stand before these, whether these can be written or not."""
 
     events: Sequence[Event]
-    encoded: Sequence[tuple[str, bytes]]
+    encoded: Sequence[Body]
     blobs: Sequence[tuple[str, bytes]]
     tell: Told
-    is_durable: bool = True
+    numbered: Sequence[tuple[Recorded, Body]] = ()
 
 
 class ChainHead(msgspec.Struct, frozen=True, gc=False):
@@ -88,14 +87,17 @@ class Writer:
         self._is_empty = self._head.seq == 0
         self._has_refused = False
         self._durable_head = self._head
-        self._unsynced: tuple[Append, ChainHead] | None = None
-        self._fault: JournalError | None = None
-        self._is_fault_told = False
+        self._owed: list[tuple[Recorded, Body]] = []
         self._wal_pages = 0
         self._connection.set_wal_hook(self._note_wal)
         self._queue: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"journal {session}", daemon=True)
         self._thread.start()
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """Number and time of the newest event that is durable."""
+        return self._durable_head.seq, self._durable_head.time_us
 
     def append(self, item: Append) -> None:
         self._queue.put(item)
@@ -113,8 +115,6 @@ class Writer:
         """Returns when everything asked for before is written or refused, and the file is closed."""
         self._queue.put(None)
         self._thread.join()
-        if self._fault is not None:
-            raise self._fault
         wal = tables.wal_of(self._path)
         if self._anchor is None or not self._anchor.stamp or self._anchor.stamp != stamp_of(self._path, wal):
             self._keep_anchor(fresh_stamp(self._path, wal))
@@ -165,9 +165,7 @@ class Writer:
         try:
             while is_open:
                 batch, is_open = self._next_batch()
-                if batch and (fault := self._told_fault()):
-                    self._refuse(batch, fault)
-                elif batch:
+                if batch:
                     self._write_each(batch)
                 if self._wal_pages > (_CHECKPOINT_PAGES if self._queue.empty() else _CHECKPOINT_NOW_PAGES):
                     self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -179,80 +177,27 @@ class Writer:
                 self._refuse(batch, error)
             raise
         finally:
-            self._sync()
             self._connection.set_busy_timeout(0)
-            self._rewrite()
             self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
             self._connection.close()
 
     def _next_batch(self) -> tuple[list[Append], bool]:
         batch: list[Append] = []
-        item = self._next_item()
+        item = self._queue.get()
         while item is not None:
             batch.append(item)
+            self._owed.extend(item.numbered)
             if len(batch) == _GROUP or self._queue.empty():
                 return batch, True
             item = self._queue.get_nowait()
         return batch, False
-
-    def _next_item(self) -> Append | None:
-        if self._unsynced is not None and self._fault is None:
-            try:
-                return self._queue.get(timeout=_SYNC_AFTER_S)
-            except queue.Empty:
-                self._sync()
-        return self._queue.get()
-
-    def _sync(self) -> None:
-        """Makes durable what was only written."""
-        if self._unsynced is None or self._fault is not None:
-            return
-        try:
-            sync(tables.wal_of(self._path))  # SQLite has no locks on it that closing the file could drop
-        except OSError as error:
-            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            self._note_fault(apsw.FullError(str(error)) if is_full else apsw.IOError(str(error)))
-        else:
-            self._note_durable()
-
-    def _note_durable(self) -> None:
-        if self._unsynced is not None:
-            (newest, self._durable_head), self._unsynced = self._unsynced, None
-            newest.tell((), None, is_all_durable=True)
-
-    def _note_fault(self, error: apsw.Error) -> None:
-        """What was only written may be lost: the system may drop what it could not sync, and call the next
-        sync a success. So nothing is written behind it before all of it stands in the file itself."""
-        log("journal not synced", session=self._session, error=str(error))
-        self._fault, self._is_fault_told = tables.explain(error, self._session), False
-
-    def _told_fault(self) -> JournalError | None:
-        """Why nothing can be written; somebody is told before anything is done about it."""
-        if self._is_fault_told:
-            self._rewrite()
-        self._is_fault_told = self._fault is not None
-        return self._fault
-
-    def _rewrite(self) -> None:
-        if self._fault is None:
-            return
-        try:
-            frames, moved = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
-        except apsw.Error:
-            return  # what was told of the disk still holds
-        if frames == moved:
-            self._fault = None
-            self._note_durable()
 
     def _write_each(self, batch: list[Append]) -> None:
         try:
             written = self._write(batch)
         except apsw.Error as error:
             self._undo()
-            if self._unsynced and getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_FSYNC:
-                self._note_fault(error)
-                self._refuse(batch, self._told_fault() or tables.explain(error, self._session))
-            elif len(batch) > 1:
+            if len(batch) > 1:
                 for item in batch:
                     self._write_each([item])
             else:
@@ -262,7 +207,7 @@ class Writer:
             self._refuse(batch, error)
         else:
             for item, recorded in zip(batch, written, strict=True):
-                item.tell(recorded, None, is_all_durable=self._unsynced is None)
+                item.tell(recorded, None)
 
     @property
     def is_stillborn(self) -> bool:
@@ -272,12 +217,10 @@ class Writer:
     def _refuse(self, batch: list[Append], error: BaseException) -> None:
         self._has_refused = True
         for item in batch:
-            item.tell((), error, is_all_durable=False)
+            item.tell((), error)
 
     def _write(self, batch: list[Append]) -> list[list[Recorded]]:
         connection = self._connection
-        is_durable = any(item.is_durable for item in batch)
-        tables.set_durable(connection, is_durable=is_durable)
         connection.execute("BEGIN IMMEDIATE")
         if not self._ownership.is_held:
             raise JournalOwned(
@@ -288,38 +231,40 @@ class Writer:
         blobs = self.waiting.copy()
         for sha256, data in blobs.items():
             tables.keep_blob(connection, sha256, data)
+        for recorded, body in self._owed:
+            if recorded.seq != head.seq + 1:
+                raise apsw.ConstraintError(f"event {recorded.seq} follows {head.seq}")
+            head = self._insert([body], recorded.time_us, head)
         written: list[list[Recorded]] = []
         for item in batch:
             for sha256, data in item.blobs:
                 tables.keep_blob(connection, sha256, data)
-            recorded, rows, head = self._chained(item, head)
-            connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
-            written.append(recorded)
+            # A clock set back must not make a later event look older.
+            time_us = max(head.time_us, time.time_ns() // 1000)
+            written.append(
+                [Recorded(seq, time_us, event) for seq, event in enumerate(item.events, head.seq + 1)]
+            )
+            head = self._insert(item.encoded, time_us, head)
         connection.execute("COMMIT")
-        self._head = head
-        self._unsynced = None if is_durable else (batch[-1], head)
-        self._durable_head = head if is_durable else self._durable_head
+        self._head = self._durable_head = head
+        self._owed.clear()
         self._is_empty = head.seq == 0
         for sha256 in blobs:
             self.waiting.pop(sha256, None)
         return written
 
-    def _chained(
-        self, item: Append, head: ChainHead
-    ) -> tuple[list[Recorded], list[tuple[Any, ...]], ChainHead]:
+    def _insert(self, bodies: Sequence[Body], time_us: int, head: ChainHead) -> ChainHead:
+        """Adds events to the chain, and gives its new end."""
         seq, hash_ = head.seq, head.hash
-        # A clock set back must not make a later event look older.
-        time_us = max(head.time_us, time.time_ns() // 1000)
-        recorded: list[Recorded] = []
         rows: list[tuple[Any, ...]] = []
         keep = partial(tables.keep_blob, self._connection)
-        for event, (kind, body) in zip(item.events, item.encoded, strict=True):
+        for kind, body in bodies:
             seq += 1
             stored = hashchain.stored_form(body, keep)
             hash_ = hashchain.chain(hash_, seq, time_us, kind, stored)
             rows.append((seq, time_us, kind, stored, hash_))
-            recorded.append(Recorded(seq, time_us, event))
-        return recorded, rows, ChainHead(seq, time_us, hash_)
+        self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
+        return ChainHead(seq, time_us, hash_)
 
     def _undo(self) -> None:
         self._head = None

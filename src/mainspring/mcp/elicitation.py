@@ -47,7 +47,7 @@ def content(answer: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
 def _given(answer: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     try:
         whole = msgspec.json.decode(answer)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         whole = None
     if isinstance(whole, dict):
         return cast("dict[str, Any]", whole)

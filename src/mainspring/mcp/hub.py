@@ -78,6 +78,7 @@ class McpHub:
     ) -> None:
         self._home = home
         self._policy = policy
+        self._environment = environment
         self._choose_sandbox = choose_sandbox
         self._sandbox: asyncio.Task[Sandbox] | None = None
         self._link = BrokerLink(environment, self._hear)
@@ -241,7 +242,7 @@ class McpHub:
             return
         if entry.process:
             await entry.process.end()
-        entry.process = ServerProcess(server, self._policy)
+        entry.process = ServerProcess(server, self._policy, self._environment)
         pipes = entry.process.start(await self.sandbox())
         try:
             await self._link.ask(message, pipes)

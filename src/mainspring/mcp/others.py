@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from mainspring.disk.formats import parse_toml
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.errors import ConfigError
 from mainspring.mcp.entries import FileEntry, read_entries, servers_in
@@ -52,16 +52,15 @@ def _read_json(file: Path) -> dict[str, Any]:
     text = _text(file)
     try:
         found: Any = json.loads(text or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} is not valid JSON: {error}.") from error
     return _table(found)
 
 
 def _of_codex(file: Path) -> tuple[FileEntry, ...]:
-    tomllib = import_module("tomllib")
     try:
-        content = tomllib.loads(_text(file))
-    except tomllib.TOMLDecodeError as error:
+        content = parse_toml(_text(file))
+    except ValueError as error:
         raise ConfigError(f"{file} is not valid: {error}.") from error
     servers = {name: _from_codex(entry) for name, entry in content.get("mcp_servers", {}).items()}
     return servers_in({"mcpServers": servers}, file=str(file))

@@ -6,15 +6,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from mainspring.errors import SandboxError
 from mainspring.mcp.servers import McpServer
+from mainspring.mcp.settings import McpServerSettings
 from mainspring.sandbox import Command, CommandResult, Confinement, Sandbox
+from mainspring.sandbox.environment import DEFAULT_PATH
 from mainspring.sandbox.policy import Network
-from mainspring.sandbox.programs import is_private, project_of
+from mainspring.sandbox.programs import projects_of
 
 _LIFE_S = 30 * 24 * 3600.0
 _MAX_STDERR = 64 * 1024
@@ -24,8 +29,9 @@ _END_WITHIN_S = 2.0
 
 
 class ServerProcess:
-    def __init__(self, server: McpServer, policy: Confinement) -> None:
+    def __init__(self, server: McpServer, policy: Confinement, environment: Mapping[str, str]) -> None:
         self._server = server
+        self._environment = environment
         self._policy = policy
         self._stderr = b""
         self._task: asyncio.Task[CommandResult] | None = None
@@ -46,7 +52,7 @@ class ServerProcess:
             cwd=self._policy.workspace,
             env=settings.env,
             timeout_s=_LIFE_S,
-            policy=confinement_of(self._server, self._policy),
+            policy=confinement_of(self._server, self._policy, self._environment),
             max_output_bytes=_MAX_STDERR,
             stdin=given,
             stdout=printed,
@@ -86,16 +92,28 @@ class ServerProcess:
         self._stderr = (self._stderr + chunk)[-_MAX_STDERR:]
 
 
-def confinement_of(server: McpServer, policy: Confinement) -> Confinement:
+def confinement_of(server: McpServer, policy: Confinement, environment: Mapping[str, str]) -> Confinement:
     """The session's own, with the network and the folders that the settings of a server give it. Its program
     can be read also where a sandbox has a folder of its own."""
     settings = server.settings
     folders = tuple(Path(folder).expanduser().resolve() for folder in settings.writable)
-    named = (Path(word) for word in (settings.command, *settings.args) if word.startswith("/"))
-    programs = {project_of(path) for path in named if is_private(path) and path.is_file()}
+    programs = projects_of(_programs_of(settings, environment), policy)
     return msgspec.structs.replace(
         policy,
         network=Network("full") if settings.network else policy.network,
         writable=(*policy.writable, *folders),
-        readable=(*policy.readable, *folders, *sorted(programs)),
+        readable=(*policy.readable, *folders, *programs),
     )
+
+
+def _programs_of(settings: McpServerSettings, environment: Mapping[str, str]) -> Iterator[Path]:
+    """The program that is started, and absolute paths among its arguments, also in the text of a shell."""
+    search = settings.env.get("PATH", environment.get("PATH", DEFAULT_PATH))
+    if found := shutil.which(settings.command, path=search):
+        yield Path(found)
+    for argument in settings.args:
+        try:
+            words = shlex.split(argument)
+        except ValueError:  # no text of a shell
+            words = [argument]
+        yield from (Path(word) for word in (argument, *words) if word.startswith("/"))

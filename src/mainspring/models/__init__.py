@@ -117,7 +117,8 @@ class Request(msgspec.Struct, frozen=True):
     provider's own choice. With a `schema` the reply is JSON that fits it; where it `is_schema_told` in the
     system prompt, a model that cannot be held to it is asked without. With `must_call` the reply must call a
     tool. A temperature or a seed is sent where the wire has a field for it, as is how many tokens of thinking
-    there may be."""
+    there may be. A reply that holds whole files does not change the `kept_files`. `short` is the same for a
+    model that is not told of tools by its server."""
 
     system: str
     tools: tuple[ToolSpec, ...]
@@ -130,6 +131,8 @@ class Request(msgspec.Struct, frozen=True):
     seed: int | None = None
     is_schema_told: bool = False
     thinking_tokens: int | None = None
+    kept_files: tuple[str, ...] = ()
+    short: Request | None = None
 
 
 class ReplyFinished(msgspec.Struct, frozen=True):

@@ -17,9 +17,10 @@ import msgspec
 
 from mainspring.events import CallAsked, CallDelta, Text, TextDelta, Thinking, ThinkingDelta, ToolSpec
 from mainspring.models import AssistantMessage, Message, ResultsMessage, UserMessage, drafts, structured
-from mainspring.models.loose_json import loads, read
+from mainspring.models.call_forms import meant, without_thought
+from mainspring.models.loose_json import loads, read, unescaped
 from mainspring.models.rescue import rescue
-from mainspring.models.wires.messages import ENCODER, attached_text, is_object, object_text
+from mainspring.models.wires.messages import ENCODER, attached_text, is_object, object_text, without_nul
 from mainspring.patterns import lazy_pattern
 
 ANSWER = "answer"
@@ -32,6 +33,10 @@ _MAX_THOUGHT_CHARACTERS = 200
 _HEAD = r'\s*\{\s*(?:"thought"\s*:\s*"((?:[^"\\]|\\.)*)"\s*,\s*)?"action"\s*:\s*'
 _ANSWERING = lazy_pattern(_HEAD + r'"answer"\s*,\s*"text"\s*:\s*"', re.DOTALL)
 _CALLING = lazy_pattern(_HEAD + r'"([^"]*)"\s*,\s*"arguments"\s*:\s*', re.DOTALL)
+_ANSWER_NAMES = ("text", "answer", "content", "message", "response", "summary")
+_QUOTED = lazy_pattern(r'((?:[^"\\]|\\.)*")', re.DOTALL)
+_GOES_ON = lazy_pattern(r"\s*[^\s},\]]")
+_ENDED = lazy_pattern(r'(?<!\\)(?:\\\\)*"\s*(?:\}[ \t]*(?:\Z|[\n{`<}\[])|,\s*"\w+"\s*:)')
 _FENCED = lazy_pattern(r"\s*```\w*\n(.*?)(?:\n?```)?\s*", re.DOTALL)
 _UNFINISHED_ESCAPE = lazy_pattern(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)$")
 _HALF_PAIR = lazy_pattern(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?$")
@@ -88,7 +93,6 @@ class Actions:
         self._written = ""
         self._shown = 0
         self._is_answer: bool | None = None
-        self._is_over = False
         self.dropped = 0
 
     def feed(self, text: str) -> list[TextDelta | ThinkingDelta]:
@@ -99,42 +103,54 @@ class Actions:
             if found := answering or _CALLING.match(self._written):
                 self._is_answer, self._shown = found is answering, found.end()
                 deltas += _thought(found[1])
-        new = self._answered() if self._is_answer and not self._is_over else ""
+        new = self._answered() if self._is_answer else ""
         return [*deltas, TextDelta(text=new)] if new else deltas
 
     def end(self) -> list[TextDelta | ThinkingDelta | CallDelta]:
         """What is left: a call, or text that is no action, as it stands."""
         if self._is_answer:
-            return []
+            return self._last_of_answer()
         called = _CALLING.match(self._written)
         if called is None:
             return self._loosely()
-        arguments = self._written[called.end() :].rstrip().removesuffix("}").rstrip()
-        first, rest = _first_object(arguments)
-        self.dropped = len(_CALLING.findall(rest)) or len(rescue(rest, self._known).calls)
-        return [CallDelta(index=0, name=called[2], arguments=first)]
+        if called[2] == ANSWER and ANSWER not in self._known:
+            return self._loosely()
+        first, rest = _first_object(self._written[called.end() :].rstrip())
+        self.dropped = len(_CALLING.findall(rest)) or len(rescue(rest, self._known, is_told=True).calls)
+        return [CallDelta(index=0, name=meant(called[2], self._known), arguments=first)]
+
+    def _last_of_answer(self) -> list[TextDelta | ThinkingDelta | CallDelta]:
+        rest = self._written[self._shown :]
+        end = _ENDED.search(rest)
+        text = _unescaped(rest[: end.start()] if end else rest.removesuffix('"'))
+        return [TextDelta(text=text)] if text else []
 
     def _loosely(self) -> list[TextDelta | ThinkingDelta | CallDelta]:
         """A reply that nothing held to its form: the first action in it, or its text."""
-        if isinstance(text := _read(self._written).get("text"), str):
-            return [TextDelta(text=text)]
-        found = rescue(self._written, self._known)
-        self._is_answer = not found.calls
-        if not found.calls:
-            return [TextDelta(text=self._written)] if self._written else []
-        first, self.dropped = found.calls[0], len(found.calls) - 1
-        return [CallDelta(index=0, name=first.name, arguments=first.arguments)]
+        thought, written = without_thought(self._written)
+        before: list[TextDelta | ThinkingDelta | CallDelta] = [ThinkingDelta(text=thought)] if thought else []
+        if isinstance(text := _read(written).get("text"), str):
+            self._is_answer = True
+            return [*before, TextDelta(text=text)]
+        found = rescue(written, self._known, is_told=True)
+        first, self.dropped = next(iter(found.calls), None), max(len(found.calls) - 1, 0)
+        is_answer = first is None or (first.name == ANSWER and ANSWER not in self._known)
+        self._is_answer = is_answer
+        if first is None or is_answer:
+            said = written if first is None else _answer_in(first.arguments) or written
+            return [*before, TextDelta(text=said)] if said else before
+        return [*before, CallDelta(index=0, name=first.name, arguments=first.arguments)]
 
     @property
     def has_call(self) -> bool:
         return self._is_answer is False
 
     def _answered(self) -> str:
-        """The part of the text that came since and can be read on its own."""
+        """The part of the text that came since and can be read on its own. A quote that may end it is held
+        back: where text goes on behind it, it is a part of it."""
         rest = self._written[self._shown :]
         end = _closing_quote(rest)
         if end is not None:
-            self._is_over = True
             rest = rest[:end]
         else:
             for unfinished in (_UNFINISHED_ESCAPE, _HALF_PAIR):
@@ -159,31 +175,44 @@ def _read(written: str) -> dict[str, Any]:
     return fields if fields.get("action") == ANSWER else {}
 
 
-def _first_object(arguments: str) -> tuple[str, str]:
+def _answer_in(arguments: str) -> str:
+    """The text of an answer that was written as a call."""
+    try:
+        value = loads(arguments)
+    except ValueError:
+        return ""
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return next((fields[name] for name in _ANSWER_NAMES if isinstance(fields.get(name), str)), "")
+
+
+def _first_object(written: str) -> tuple[str, str]:
     """The arguments, and what a model wrote behind its action; as they stand when they are no object."""
+    arguments = written.removesuffix("}").rstrip()
     if is_object(arguments):
         return arguments, ""
     try:
-        value, rest = read(arguments, is_closed=True)
+        value, rest = read(written, is_closed=True)
     except ValueError:
         return arguments, ""
     return (_text(value), rest) if isinstance(value, dict) else (arguments, "")
 
 
 def _closing_quote(text: str) -> int | None:
-    found = re.match(r'(?:[^"\\]|\\.)*"', text, re.DOTALL)
-    return found.end() - 1 if found else None
+    """Where a text may end: at the first quote behind which nothing says that it goes on."""
+    return next(
+        (found.end(1) - 1 for found in _QUOTED.finditer(text) if not _GOES_ON.match(text, found.end())), None
+    )
 
 
 def _unescaped(text: str) -> str:
     try:
-        return msgspec.json.decode(f'"{text}"', type=str)
+        return unescaped(text)
     except msgspec.MsgspecError:
         return text
 
 
 def _said(role: str, content: str) -> bytes:
-    return ENCODER.encode({"role": role, "content": content})
+    return without_nul(ENCODER.encode({"role": role, "content": content}))
 
 
 def _actions(message: AssistantMessage) -> Iterator[str]:

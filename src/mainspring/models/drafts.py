@@ -7,12 +7,13 @@ form, and each block is a call of `write`. Pure, but for `blocks`, which reads a
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
+from typing import Any
 
 import msgspec
 
-from mainspring.events import CallDelta, TextDelta
+from mainspring.events import ATTEMPTS_SOURCE, PRIMING_SOURCE, CallDelta, TextDelta
 from mainspring.models import ReplyFinished, Retrying, StreamItem
 from mainspring.patterns import lazy_pattern
 
@@ -29,8 +30,54 @@ _BLOCK = lazy_pattern(
     r"(?P<content>.*?)(?:^[ \t]*(?P=fence)[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+_FENCES = lazy_pattern(r"^[ \t]*(`{3,})", re.MULTILINE)
+_SOURCE = lazy_pattern(rf"^\[note from {PRIMING_SOURCE}\] ")
+_FAILED = f"[note from {ATTEMPTS_SOURCE}] ".encode()
 _HEAD = lazy_pattern(r"#{1,6} +`?(?P<path>[\w./-]*\w\.[A-Za-z]\w*)`?[ \t]*\n+")
 _PATH = lazy_pattern(r"(?<![\w./-])(?:[\w./-]*\w\.[A-Za-z]\w*|[\w./-]*(?:Makefile|Dockerfile))(?![\w/-])")
+
+
+def page(blocks: Sequence[str], others: Sequence[str], task: str, failure: str, example: str) -> str:
+    """All that a reply with files needs, in one message: the files, the names of those that are not shown,
+    the task, what an earlier attempt failed with, and the form. Small models do what stands last."""
+    listed = [f"Other files of the project: {', '.join(others)}"] if others else []
+    failed = [f"An earlier attempt failed:\n{_fenced(failure)}"] if failure else []
+    files = ["The files:", *blocks] if blocks else []
+    return "\n\n".join([*files, *listed, f"The task:\n{task.strip()}", *failed, asked(example)])
+
+
+def is_said(messages: Sequence[bytes], text: str) -> bool:
+    """Whether the last message says this, which is plain ASCII."""
+    return bool(messages) and text.encode() in messages[-1]
+
+
+def without_pages(messages: Sequence[bytes]) -> list[bytes]:
+    return [message for message in messages if _ASKED.encode() not in message]
+
+
+def alone(messages: Sequence[bytes]) -> list[bytes]:
+    """The messages without those that the last one, a page, holds as well: the task, and what failed."""
+    *before, last = messages
+    page = _fields(last)
+    if not isinstance(page.get("content"), str):
+        return [*messages]
+    page["content"] = _SOURCE.sub("", page["content"])
+    kept = [
+        message for message in before if _FAILED not in message and not _is_said(message, page["content"])
+    ]
+    return [*kept, msgspec.json.encode(page)]
+
+
+def _is_said(message: bytes, page: str) -> bool:
+    fields = _fields(message)
+    content = fields.get("content") if fields.get("role") == "user" else None
+    return isinstance(content, str) and content.strip() in page
+
+
+def _fields(message: bytes) -> dict[str, Any]:
+    """A message of a wire; nothing where several stand in one, as the results of several calls do."""
+    found: list[dict[str, Any]] = msgspec.json.decode(b"[" + message + b"]")
+    return found[0] if len(found) == 1 else {}
 
 
 def asked(path: str) -> str:
@@ -41,12 +88,18 @@ def asked(path: str) -> str:
 def block(path: str, text: str) -> str:
     """A file as it is shown, and wanted."""
     language = path.rpartition(".")[2] if "." in path else ""
-    return f"### {path}\n```{_LANGUAGES.get(language, language)}\n{text}\n```"
+    return f"### {path}\n{_fenced(text, _LANGUAGES.get(language, language))}"
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """In a fence that is longer than those in the text."""
+    fence = max(["``", *_FENCES.findall(text)], key=len) + "`"
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def paths_in(text: str) -> list[str]:
     """What stands in code quotes and is the path of a file: dates, versions and names of modules are none."""
-    quoted = (match[1] for match in re.finditer(r"`([^`\s]+)`", text))
+    quoted = (match[1] for match in re.finditer(r"`([^`\s]+)(?: [^`\n]*)?`", text))
     return [
         path.removeprefix("./")
         for path in quoted
@@ -56,7 +109,7 @@ def paths_in(text: str) -> list[str]:
 
 def is_asked(messages: Sequence[bytes]) -> bool:
     """Whether the last message asks for files."""
-    return bool(messages) and _ASKED.encode() in messages[-1]
+    return is_said(messages, _ASKED)
 
 
 def drafted(reply: str) -> list[tuple[str, str]]:
@@ -73,8 +126,9 @@ def drafted(reply: str) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-async def blocks(items: AsyncGenerator[StreamItem]) -> AsyncGenerator[StreamItem]:
-    """A stream in which files are calls. Text is held back until its end; without files it stays text."""
+async def blocks(items: AsyncGenerator[StreamItem], kept: Collection[str] = ()) -> AsyncGenerator[StreamItem]:
+    """A stream in which files are calls, but for those that are `kept` as they are. Text is held back until
+    its end; without files it stays text."""
     held, has_calls = "", False
     async with aclosing(items):
         async for item in items:
@@ -85,7 +139,7 @@ async def blocks(items: AsyncGenerator[StreamItem]) -> AsyncGenerator[StreamItem
                     held, has_calls = "", False
                     yield item
                 case ReplyFinished():
-                    files = [] if has_calls else drafted(held)
+                    files = [] if has_calls else [each for each in drafted(held) if each[0] not in kept]
                     if held and not files:
                         yield TextDelta(text=held)
                     for index, (path, content) in enumerate(files):

@@ -109,7 +109,7 @@ _MEDIA = (
     r"(?i)could not process (the )?(image|pdf|document)|image exceeds|image\.source|unsupported image"
     r"|(unable to process|provided|invalid|corrupt(ed)?|bad) (input |base64 )?image|support image|image input"
     r"|image (format|is not valid|dimensions)|(decode|load|identify|parse|process) (the )?image"
-    r"|pdf specified|invalid pdf"
+    r"|a valid image\b|\bimages? .{0,60}(not supported|too (large|big|many))|pdf specified|invalid pdf"
 )
 _THINKING_ORDER = (
     r"(?i)expected [`']?thinking[`']? or [`']?redacted_thinking"
@@ -268,7 +268,7 @@ def refused(
 
 def not_the_protocol(endpoint: Endpoint, what: str) -> NetworkFailed:
     return NetworkFailed(
-        f"{endpoint.provider} sent an invalid reply ({_one_line(what)}).",
+        f"{endpoint.provider} sent an invalid reply ({_one_line(what) or 'an empty one'}).",
         remedy=f"Check that {endpoint.base_url} is the base URL of a model server.",
     )
 
@@ -343,7 +343,7 @@ def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Provid
     try:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        said = "" if b"<html" in body[:500].lower() else body[:2000].decode("utf-8", "replace")
+        said = "a web page" if b"<html" in body[:500].lower() else body[:2000].decode("utf-8", "replace")
         return ProviderRefusal(status, said=_one_line(said), retry_after_s=retry_after_s(headers, []))
     outer = _mapping(found[0] if isinstance(found, list) and found else found)
     inner = _mapping(outer.get("error")) or _mapping(outer.get("response")) or outer
@@ -358,7 +358,7 @@ def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Provid
         codes.add("moderation")
     fault = first_fault(outer)
     number = inner.get("code")
-    if not status and isinstance(number, int):
+    if not status and isinstance(number, int) and 100 <= number < 600:
         status = number
     return ProviderRefusal(
         status=status,
@@ -388,4 +388,5 @@ def _details(inner: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())[:_SAID_CHARACTERS].rstrip(".")
+    line = " ".join(text[: 4 * _SAID_CHARACTERS].split())
+    return "".join(each if each.isprintable() else " " for each in line)[:_SAID_CHARACTERS].strip(". ")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
 
 from mainspring.errors import ConfigError
-from mainspring.models.providers import ModelSpec, Provider
+from mainspring.models.providers import PROVIDERS, ModelSpec, Provider
 from mainspring.net.hosts import is_loopback
 
 
@@ -24,6 +24,18 @@ class Gateway(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Variable that holds the gateway's key; unset: the provider's own key is sent."""
     providers: tuple[str, ...] = ()
     """Ids of the providers that are asked there; empty: all."""
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Keys whose values have the right type and mean nothing, with what is wrong with each."""
+        try:
+            host = urlsplit(self.url).hostname
+        except ValueError:
+            host = None
+        if self.url and not host:
+            yield "url", "names no host"
+        for name in self.providers:
+            if name not in (known := [each.id for each in PROVIDERS]):
+                yield "providers", f"must be of {', '.join(known)}, not {name}"
 
     def is_for(self, provider: Provider, base_url: str) -> bool:
         """Whether a provider, which is asked at an address otherwise, is asked through this gateway."""

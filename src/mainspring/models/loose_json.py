@@ -1,5 +1,6 @@
 """JSON as small models write it: line breaks and quotes that are not escaped inside strings, commas at the
-end, single quotes, Python's words for true, false and null.
+end, single, curly and triple quotes, names without quotes, comments, doubled braces, Python's words for true,
+false and null.
 
 What is JSON is read as JSON. A quote ends a string where what follows can follow a string. A string that does
 not end is an error: half of what somebody meant must never be taken for the whole. Pure.
@@ -15,13 +16,19 @@ import msgspec
 from mainspring.patterns import lazy_pattern
 
 _MAX_DEPTH = 50
-_SPACE = lazy_pattern(r"\s*")
+_SPACE = lazy_pattern(r"(?:\s|//[^\n]*(?:\n|\Z)|#[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
+_BARE_NAME = lazy_pattern(r"[A-Za-z_]\w*(?=\s*:)")
+_LONG = lazy_pattern(r"""(\"{3}|'{3}|`)(?!["'`])(.*?)\1(?=\s*[,}\]])""", re.DOTALL)
+_CURLY_ENDS = {"“": "”", "„": "“”", "‘": "’", "”": "”"}
 _NUMBER = lazy_pattern(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _WORD = lazy_pattern("|".join(_WORDS))
 _ESCAPE = lazy_pattern(r'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
 _AFTER_STRING = lazy_pattern(r"""\s*(?:[}\]:]|\Z|,\s*(?:["'{\[}\]\d-]|true|false|null|\Z))""")
-_AFTER_VALUE = lazy_pattern(r"""\s*(?:[}\]]|\Z|,\s*(?:["'][\w -]+["']\s*:|[}\]]|\Z))""")
+_AFTER_VALUE = lazy_pattern(
+    r"""\s*(?:[}\]]|\Z|,\s*(?://[^\n]*\n\s*)?(?:["'“„‘][\w -]+["'”“’]\s*:|[}\]]|\Z))"""
+)
+_AFTER_BARE = lazy_pattern(r"\s*(?:[}\]]|\Z|,\s*(?:\w+\s*:|[}\]]|\Z))")
 
 
 def loads(text: str) -> Any:
@@ -38,6 +45,8 @@ def read(text: str, *, is_closed: bool = False) -> tuple[Any, str]:
     try:
         return msgspec.json.decode(text), ""
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        if text.lstrip().startswith("{{"):  # as in a template of Python
+            text = text.replace("{{", "{").replace("}}", "}")
         reader = _Reader(text, is_closed=is_closed)
         return reader.value(0), text[reader.at :]
 
@@ -46,6 +55,7 @@ class _Reader:
     def __init__(self, text: str, *, is_closed: bool) -> None:
         self._text = text
         self._is_closed = is_closed
+        self._has_bare_names = False
         self.at = 0
 
     def value(self, depth: int, *, is_field: bool = False) -> Any:
@@ -57,8 +67,8 @@ class _Reader:
                 return self._object(depth)
             case "[":
                 return self._list(depth)
-            case '"' | "'":
-                return self._string(_AFTER_VALUE if is_field else _AFTER_STRING)
+            case '"' | "'" | "`" | "“" | "„" | "‘":
+                return self._text_value(_AFTER_VALUE if is_field else _AFTER_STRING)
             case _:
                 return self._plain()
 
@@ -97,24 +107,38 @@ class _Reader:
         return False
 
     def _key(self) -> str:
-        if self._text[self.at] not in "\"'":
+        if bare := _BARE_NAME.match(self._text, self.at):
+            self.at, self._has_bare_names = bare.end(), True
+            return bare[0]
+        if self._text[self.at] not in "\"'“„‘”":
             raise ValueError(f"no field at {self.at}")
         return self._string(_AFTER_STRING)
 
+    def _text_value(self, after: re.Pattern[str]) -> str:
+        """A string, which may stand in triple quotes or in backticks: with real line breaks these are code
+        as it is, whose escapes are its own."""
+        if long := _LONG.match(self._text, self.at):
+            self.at = long.end()
+            return long[2] if "\n" in long[2] else unescaped(long[2])
+        if self._text[self.at] == "`":
+            raise ValueError("a text does not end")
+        return self._string(_AFTER_BARE if self._has_bare_names else after)
+
     def _string(self, after: re.Pattern[str]) -> str:
         quote, start = self._text[self.at], self.at + 1
+        quote = _CURLY_ENDS.get(quote, quote)
         end = start
         while end < len(self._text):
             if self._text[end] == "\\":
                 end += 2
-            elif self._text[end] == quote and after.match(self._text, end + 1):
+            elif self._text[end] in quote and after.match(self._text, end + 1):
                 break
             else:
                 end += 1
         else:
             raise ValueError("a text does not end")
         self.at = end + 1
-        return _unescaped(self._text[start:end])
+        return unescaped(self._text[start:end])
 
     def _plain(self) -> Any:
         for pattern in (_NUMBER, _WORD):
@@ -128,7 +152,7 @@ class _Reader:
         self.at = found.end() if found else self.at
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
     """A string's content; a backslash before anything that is no escape stands for itself."""
     pieces: list[str] = []
     at = 0

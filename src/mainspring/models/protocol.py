@@ -16,7 +16,17 @@ from contextlib import aclosing
 import msgspec
 
 from mainspring.events import CallDelta, TextDelta
-from mainspring.models import Message, Model, ReplyFinished, Request, Retrying, StreamItem, actions, drafts
+from mainspring.models import (
+    Message,
+    Model,
+    ReplyFinished,
+    Request,
+    Retrying,
+    StreamItem,
+    actions,
+    drafts,
+    thoughts,
+)
 from mainspring.models.output import thinking_cap
 from mainspring.models.own import ToolForm
 from mainspring.models.rescue import rescued
@@ -49,19 +59,21 @@ class ToolProtocol(ModelWrapper):
         return self._model.encode if self.form == "native" else actions.encode
 
     def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
+        if request.short is not None and self.form != "native":
+            request = request.short
         if self.thinking_tokens is not None:
             most = thinking_cap(request.effort, self.thinking_tokens)
             request = msgspec.structs.replace(request, thinking_tokens=most)
         known = frozenset(tool.name for tool in request.tools)
         if self.form == "native" or not request.tools:
-            items = self._watched(self._model.stream(request), known)
-            items = drafts.blocks(items) if _is_draft(request) else items
+            items = self._watched(thoughts.divided(self._model.stream(request)), known)
+            items = drafts.blocks(items, request.kept_files) if _is_draft(request) else items
             return rescued(items, known, is_tagged_only=request.schema is not None)
         if request.schema is not None:
             request = with_answer_tool(request)
-            return answered(_acted(self._model.stream(self._constrained(request)), known))
-        items = self._model.stream(self._constrained(request))
-        return _acted(drafts.blocks(items) if _is_draft(request) else items, known)
+            return answered(_acted(thoughts.divided(self._model.stream(self._constrained(request))), known))
+        items = thoughts.divided(self._model.stream(self._constrained(request)))
+        return _acted(drafts.blocks(items, request.kept_files) if _is_draft(request) else items, known)
 
     def _constrained(self, request: Request) -> Request:
         """The request for a model that is not told of calls. One that is asked for files is not told of tools

@@ -206,7 +206,10 @@ def find_key(provider: Provider, environment: Mapping[str, str]) -> str:
 
 def parse_model(spec: str) -> ModelSpec:
     if not spec:
-        raise UsageError("No model is set.", remedy="Name one with --model, or set MAINSPRING_MODEL.")
+        raise UsageError(
+            "No model is set.",
+            remedy="Choose one with mainspring setup, or name it with --model or MAINSPRING_MODEL.",
+        )
     if "@" in spec.partition("/")[0]:
         return _at_address(spec)
     name, slash, model = spec.partition("/")

@@ -19,7 +19,7 @@ from mainspring.models.providers import ModelSpec
 from mainspring.models.served import ServedModel
 from mainspring.patterns import lazy_pattern
 
-SMALL_BILLIONS = 9.5
+SMALL_BILLIONS = 8.5
 SMALL_WINDOW_TOKENS = 16 * 1024
 _REFUSED_SCHEMA = "response_format"
 _SIZE = lazy_pattern(r"(?<![a-z0-9.])(?:(\d+)x|e)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")

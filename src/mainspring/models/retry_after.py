@@ -11,6 +11,8 @@ from mainspring.patterns import lazy_pattern
 
 _HTTP_DATE = "%a, %d %b %Y %H:%M:%S GMT"
 _DURATION = lazy_pattern(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_MOST_S = 366 * 86400.0
+"""No limit resets later; whoever says so is not waited for."""
 _RESETS = (
     ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
     ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
@@ -22,7 +24,8 @@ _RESETS = (
 
 def retry_after_s(headers: Mapping[str, str], details: Sequence[Mapping[str, Any]]) -> float | None:
     """What `Retry-After` says, else what the body says, else when the limit that was used up resets."""
-    if (milliseconds := _number(headers.get("retry-after-ms", ""))) is not None:
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None and milliseconds <= _MOST_S * 1000:
         return milliseconds / 1000
     if (wait := _wait_s(headers.get("retry-after", ""))) is not None:
         return wait
@@ -38,6 +41,11 @@ def retry_after_s(headers: Mapping[str, str], details: Sequence[Mapping[str, Any
 
 
 def _wait_s(text: str) -> float | None:
+    wait_s = _said_s(text)
+    return wait_s if wait_s is not None and wait_s <= _MOST_S else None
+
+
+def _said_s(text: str) -> float | None:
     """Seconds, a duration such as `6m0.5s`, a moment since 1970, or a date."""
     number = _number(text)
     if number is not None:

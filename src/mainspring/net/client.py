@@ -12,7 +12,7 @@ import msgspec
 
 from mainspring.net import http
 from mainspring.net.proxies import proxy_for
-from mainspring.net.sse import EventParser
+from mainspring.net.sse import EventParser, EventTooLarge
 
 _MAX_BYTES = 64 * 1024 * 1024
 
@@ -53,7 +53,11 @@ async def stream_events(
         yield head.status, b""
         parser, is_stream = EventParser(), head.status == 200
         while (chunk := await connection.read()) is not None:
-            for data in parser.feed(chunk) if is_stream else (chunk,):
+            try:
+                found = parser.feed(chunk) if is_stream else (chunk,)
+            except EventTooLarge as error:
+                raise http.NotHttp("an event of the stream has no end") from error
+            for data in found:
                 yield head.status, data
 
 

@@ -11,12 +11,15 @@ import asyncio
 import base64
 import math
 import os
+import select
 import socket
 import ssl
 import time
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
+from typing import SupportsIndex, cast
 from urllib.parse import SplitResult, unquote
 
 import h11
@@ -69,8 +72,29 @@ def request(method: str, target: str, headers: Headers) -> h11.Request:
         raise ValueError(str(error)) from error
 
 
+class _Reader(asyncio.StreamReader):
+    """Knows whether everything that came was read."""
+
+    def __init__(self, *, limit: int, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=limit, loop=loop)
+        self._unread_bytes = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return self._unread_bytes == 0
+
+    def feed_data(self, data: Iterable[SupportsIndex]) -> None:
+        self._unread_bytes += len(cast("bytes", data))
+        super().feed_data(data)
+
+    async def read(self, n: int = -1) -> bytes:
+        data = await super().read(n)
+        self._unread_bytes -= len(data)
+        return data
+
+
 class Connection:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, silence_s: float) -> None:
+    def __init__(self, reader: _Reader, writer: asyncio.StreamWriter, silence_s: float) -> None:
         self._reader = reader
         self._writer = writer
         self._silence_s = silence_s
@@ -84,14 +108,17 @@ class Connection:
         cls, host: str, port: int, *, tls: ssl.SSLContext | None, name: str = "", silence_s: float
     ) -> Connection:
         """`name` is whose certificate is expected, when the host is only an address of it."""
-        reader, writer = await asyncio.open_connection(
+        loop = asyncio.get_running_loop()
+        reader = _Reader(limit=_READ_BYTES, loop=loop)
+        transport, protocol = await loop.create_connection(
+            lambda: asyncio.StreamReaderProtocol(reader, loop=loop),
             *(host, port),
             ssl=tls,
             server_hostname=(name or host) if tls else None,
-            limit=_READ_BYTES,
             # With one address there is nothing to race, and a race that is cancelled can leave a socket open.
             happy_eyeballs_delay=None if is_address(host) else 0.25,
         )
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return cls(reader, writer, silence_s)
 
@@ -189,16 +216,20 @@ class Connection:
         neither its end nor an answer that nobody asked for (some servers send one before they hang up)."""
         if time.monotonic() - self._idle_since > _KEPT_ALIVE_S:
             return False
-        for _ in range(2):  # turns of the event loop: in the first it hears what came, after it we do
-            await asyncio.sleep(0)
-        try:
-            async with asyncio.timeout(0):
-                await self._reader.read(1)
-        except TimeoutError:
-            return not self._reader.at_eof() and not self._writer.is_closing()
-        except OSError:
-            pass
-        return False
+        if self._has_news():
+            for _ in range(2):  # turns of the event loop: in the first it hears what came, after it we do
+                await asyncio.sleep(0)
+        is_quiet = self._reader.is_empty and self._reader.exception() is None
+        return is_quiet and not self._reader.at_eof() and not self._writer.is_closing()
+
+    def _has_news(self) -> bool:
+        """Whether something came that the event loop has not heard of yet."""
+        handle: int = self._writer.get_extra_info("socket").fileno()
+        if handle < 0:
+            return False
+        waiting = select.poll()
+        waiting.register(handle, select.POLLIN)
+        return bool(waiting.poll(0))
 
     def abort(self) -> None:
         self._writer.transport.abort()

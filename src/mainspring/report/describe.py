@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from mainspring.documents.blocks import Mono, Span, Spans, Tone, Toned
+from mainspring.events.moments import date_of
 from mainspring.waits.describe import duration
 
 _SHORT_S = 10
 _HASH = 12
-_LAST_US = 253_402_300_799_000_000  # the end of the year 9999, up to which there are dates
 _TONES: dict[str, Tone] = {
     "done": "good",
     "passed": "good",
@@ -31,8 +29,7 @@ _TONES: dict[str, Tone] = {
 
 
 def when(time_us: int) -> str:
-    at = datetime.fromtimestamp(min(max(time_us, 0), _LAST_US) / 1e6, UTC)
-    return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return date_of(time_us).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def seconds(length_s: float) -> str:

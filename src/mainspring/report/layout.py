@@ -4,7 +4,7 @@ that has nothing to say is left out, except those whose emptiness matters: evide
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mainspring.documents.blocks import (
     Banner,
@@ -47,7 +47,8 @@ def title_of(report: Report) -> str:
     return f"{first[: _TITLE - 1]}…" if len(first) > _TITLE else first
 
 
-def layout(report: Report) -> Iterator[Block]:
+def layout(report: Report, changes: Iterable[Block] = ()) -> Iterator[Block]:
+    """`changes` are shown as they are: which changed lines have evidence."""
     yield Heading(title_of(report), 1)
     yield _banner(report)
     yield from sections_results.result(report)
@@ -56,6 +57,7 @@ def layout(report: Report) -> Iterator[Block]:
     yield from _evidence(report)
     yield from sections_results.metrics(report)
     yield from sections_results.claims(report)
+    yield from changes
     yield from _iterations(report)
     yield from sections_results.artifacts(report)
     yield from _figures(report)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -132,18 +132,37 @@ def is_private(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in PRIVATE_FOLDERS)
 
 
-def confined_to_reading(confinement: Confinement, *folders: Path) -> Confinement:
-    """Nothing to write and no network; `folders` can be read also where a sandbox has one of its own."""
+def confined_to_reading(confinement: Confinement, *folders: Path, program: Path | None = None) -> Confinement:
+    """Nothing to write and no network; `folders`, and what belongs to a program, can be read also where a
+    sandbox has a folder of its own."""
     shown = [path for path in folders if is_private(path)]
+    shown += projects_of([program], confinement) if program else []
     return msgspec.structs.replace(
         confinement, mode="read-only", network=Network(), readable=(*confinement.readable, *shown)
     )
 
 
-def project_of(path: Path) -> Path:
-    """The outermost folder around a program that is a project or an environment; else its own folder."""
-    around = [folder for folder in path.parents if is_private(folder.parent)]
-    return next(
-        (folder for folder in reversed(around) if any((folder / mark).exists() for mark in _PROJECT_MARKS)),
-        path.parent,
-    )
+def projects_of(programs: Iterable[Path], policy: Confinement) -> tuple[Path, ...]:
+    """Where programs lie with what belongs to them, if that is where a sandbox has a folder of its own: the
+    outermost folder that is a project, an environment or a folder of packages, else the program's own, else
+    the file alone. A folder around the workspace, a home or other secrets is not among them, nor what lies in
+    the workspace or is linked from there."""
+    outside = (path for path in programs if not _is_in_workspace(path, policy))
+    named = {each for path in outside for each in (path, path.resolve()) if is_private(each)}
+    shown = (path for path in named if path.is_file() and not _is_in_workspace(path, policy))
+    return tuple(sorted({_project_of(path, policy) for path in shown}))
+
+
+def _project_of(program: Path, policy: Confinement) -> Path:
+    kept = (policy.workspace, *policy.hidden_paths, *policy.protected_paths)
+    around = [
+        folder
+        for folder in program.parents
+        if is_private(folder.parent) and not any(path.is_relative_to(folder) for path in kept)
+    ]
+    projects = [folder for folder in around if _is_project(folder)]
+    return next(iter(projects[::-1] or around), program)
+
+
+def _is_project(folder: Path) -> bool:
+    return folder.name == "node_modules" or any((folder / mark).exists() for mark in _PROJECT_MARKS)

@@ -1,7 +1,7 @@
 """What changed in folders since the last look, told by the kernel (inotify), without scanning them.
 
-Only the making, removing and renaming of entries counts. A folder is added before it is listed, so whatever
-happens after the listing is told at the next look.
+Only the making, removing and renaming of entries counts, unless writes are asked for too. A folder is added
+before it is listed, so whatever happens after the listing is told at the next look.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ _CREATE, _DELETE, _MOVED_FROM, _MOVED_TO = 0x100, 0x200, 0x40, 0x80
 _UNMOUNT, _OVERFLOW, _IGNORED, _IS_DIR = 0x2000, 0x4000, 0x8000, 0x40000000
 _ONLY_DIR, _DONT_FOLLOW = 0x01000000, 0x02000000
 _WANTED = _CREATE | _DELETE | _MOVED_FROM | _MOVED_TO | _ONLY_DIR | _DONT_FOLLOW
+_WRITES = 0x2 | 0x4 | 0x8 | 0x400 | 0x800  # modified, status changed, closed after writing, gone, moved
 _HEAD = struct.Struct("iIII")
 _READ_SIZE = 256 * 1024
 
@@ -34,7 +35,8 @@ class Changes(msgspec.Struct):
 class FolderWatch:
     """Raises `OSError` when the kernel has no room for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_writes: bool = False) -> None:
+        self._wanted = _WANTED | (_WRITES if has_writes else 0)
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._fd < 0:
@@ -43,7 +45,7 @@ class FolderWatch:
 
     def add(self, path: str) -> None:
         """From here on changes in a folder are told under this path."""
-        number = self._libc.inotify_add_watch(self._fd, os.fsencode(path), _WANTED)
+        number = self._libc.inotify_add_watch(self._fd, os.fsencode(path), self._wanted)
         if number < 0:
             raise _error()
         self._paths[number] = path

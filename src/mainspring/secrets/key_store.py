@@ -92,18 +92,21 @@ def read_keys(folder: Path) -> ReadKeys:
 
 def add_key(folder: Path, variable: str, key: str) -> KeyPlace:
     """Stores a key, in place of an earlier one, and says where."""
-    key = check_key(key)
+    return change_keys(folder, {variable: check_key(key)})[variable].place
+
+
+def change_keys(folder: Path, keys: Mapping[str, str]) -> dict[str, StoredKey]:
+    """Stores what belongs together in place of what was there, where an empty text is none: who reads finds
+    all of it or nothing. Says what is stored then."""
     make_folder(folder)
     with locked(folder / KEYS_FILE):
         before = stored_keys(folder)
-        _forget(before.get(variable))
-        account, now_us = f"{variable}-{secrets.token_hex(4)}", time.time_ns() // 1000
-        if _keep_in_keyring(account, key):
-            stored = StoredKey(place="keyring", account=account, added_us=now_us)
-        else:
-            stored = StoredKey(place="file", key=key, added_us=now_us)
-        _write(folder, {**before, variable: stored})
-    return stored.place
+        kept = {name: each for name, each in before.items() if name not in keys}
+        after = {**kept, **{name: _kept(name, key) for name, key in keys.items() if key}}
+        _write(folder, after)
+        for name in keys:
+            _forget(before.get(name))
+    return after
 
 
 def remove_key(folder: Path, variable: str) -> KeyPlace | None:
@@ -149,6 +152,13 @@ def _read(folder: Path, changed_ns: int) -> ReadKeys:  # noqa: ARG001 - when the
         else:
             problems[variable] = "the keyring does not have it any more"
     return ReadKeys(values=values, problems=problems)
+
+
+def _kept(variable: str, key: str) -> StoredKey:
+    account, now_us = f"{variable}-{secrets.token_hex(4)}", time.time_ns() // 1000
+    if _keep_in_keyring(account, key):
+        return StoredKey(place="keyring", account=account, added_us=now_us)
+    return StoredKey(place="file", key=key, added_us=now_us)
 
 
 def _keep_in_keyring(account: str, key: str) -> bool:

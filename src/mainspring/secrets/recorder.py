@@ -7,16 +7,18 @@ else holds a journal that can be written: everybody else gets a recorder, or `jo
 from __future__ import annotations
 
 import asyncio
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from mainspring.disk.log import is_logging, log
-from mainspring.errors import InvalidValue
+from mainspring.errors import InvalidValue, require_type
 from mainspring.events import (
     STORED,
+    ApprovalAdded,
     ApprovalGiven,
     ArtifactSaved,
     AssistantSaid,
@@ -32,6 +34,7 @@ from mainspring.events import (
     GoalEnded,
     GoalPaused,
     GoalSet,
+    GuardTripped,
     ModeChosen,
     ModelChosen,
     NoteAdded,
@@ -63,6 +66,7 @@ _TOLD: dict[type[Event], tuple[str, ...]] = {
     ApprovalGiven: ("feedback",),
     CallEnded: ("output",),
     Compacted: ("summary",),
+    GuardTripped: ("message",),
     PromptSet: ("system", "context"),
 }
 """The texts of an event that are sent to a model: no control character is recorded in them."""
@@ -70,12 +74,36 @@ _TOLD: dict[type[Event], tuple[str, ...]] = {
 
 def check_event(event: Event) -> Event:
     """The event as it will be read back; raises `InvalidValue` when it could not be."""
+    require_type(event, Event, "event")
     if type(event) not in _STORED:
         return event  # of a newer version, or none that a journal takes
     try:
-        return decode(*encode(event))
+        read = decode(*encode(event))
+        if read != event:
+            _check_values(event)
+        return read
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         raise _invalid(event, error) from error
+
+
+def _check_values(value: Any) -> None:
+    """Raises `ValueError` for a value that JSON has no form for, and that would be read back as another."""
+    match value:
+        case bytes() | bytearray() | memoryview():
+            raise ValueError("Expected `str`, got `bytes`")
+        case float() if not math.isfinite(value):
+            raise ValueError(f"Expected a finite number, got {value}")
+        case msgspec.Struct():
+            for field in value.__struct_fields__:
+                _check_values(getattr(value, field))
+        case dict():
+            for inner in cast("dict[Any, Any]", value).items():
+                _check_values(inner)
+        case list() | tuple() | set() | frozenset():
+            for inner in cast("tuple[Any, ...]", value):
+                _check_values(inner)
+        case _:
+            pass
 
 
 def _invalid(event: Event, error: Exception) -> InvalidValue:
@@ -123,7 +151,7 @@ def _clean(value: _S, field: str) -> _S:
 def is_commanded(event: Event) -> bool:
     """Whether an event comes from a person's command, as the event itself says."""
     match event:
-        case SessionStarted() | SessionResumed() | UserSaid() | CommandAsked():
+        case SessionStarted() | SessionResumed() | UserSaid() | CommandAsked() | ApprovalAdded():
             return True
         case EffortChosen() | ModeChosen() | RewindStarted() | Undone() | ArtifactSaved() | DocsStarted():
             return True
@@ -149,15 +177,26 @@ def is_commanded(event: Event) -> bool:
             return False
 
 
+def _has_origin(recorded: Recorded) -> bool:
+    return getattr(recorded.event, "origin", None) is not None
+
+
 class Recorder:
     """Writes the events and blobs of one session, without secrets. Those that come from a person's command
-    are recorded with its `origin`, unless they have another one."""
+    are recorded with its `origin`, unless they have another one; `on_commanded` is told of them."""
 
-    def __init__(self, journal: Journal, vault: Vault, origin: Origin | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        vault: Vault,
+        origin: Origin | None = None,
+        on_commanded: Callable[[Sequence[Recorded]], Awaitable[None]] | None = None,
+    ) -> None:
         self._journal = journal
+        self._on_commanded = on_commanded
         self.vault = vault
         self._origin = origin
-        self._hidden: Event | None = None
+        self._hidden = Event()
 
     @property
     def session(self) -> str:
@@ -167,6 +206,11 @@ class Recorder:
     def journal(self) -> JournalReader:
         return self._journal
 
+    @property
+    def origin(self) -> Origin | None:
+        """Who gives commands here, unless an event says somebody else."""
+        return self._origin
+
     async def record(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:
         """Durable on return unless that is not asked for, all of one call or none, as `Journal.append`; none
         when one is not valid."""
@@ -175,6 +219,8 @@ class Recorder:
         hidden = iter(hide_secrets(left, self.vault))
         clean = [each if each is done else next(hidden) for each in events]
         recorded = await self._journal.append(*clean, is_durable=is_durable)
+        if self._on_commanded and (commanded := [each for each in recorded if _has_origin(each)]):
+            await self._on_commanded(commanded)
         if is_logging():
             for each in recorded:
                 log(f"event {type(each.event).__name__}", seq=each.seq, **outline(each.event))

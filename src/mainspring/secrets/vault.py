@@ -14,13 +14,12 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import cast
 
 import msgspec
 
-from mainspring.disk.files import write_private
 from mainspring.disk.formats import refuse_newer_json
+from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import ConfigError
 from mainspring.patterns import lazy_pattern
 from mainspring.secrets.encodings import DIGIT_RUN, digit_forms, last_digits, wrapped_forms, written_forms
@@ -28,6 +27,7 @@ from mainspring.secrets.encodings import DIGIT_RUN, digit_forms, last_digits, wr
 PLACEHOLDER = lazy_pattern(r"__secret_\w*?_[0-9a-f]{10}__")
 
 _FORMAT = 1
+_FILE = "secrets.json"
 MIN_CHARS = 6
 """No secret is shorter."""
 
@@ -272,24 +272,25 @@ class RedactingStream:
         return self._vault.redact(ready)
 
 
-def open_vault(path: Path, known: Mapping[str, str]) -> Vault:
-    """The vault of a session, kept in a private file, with the secrets that are known by name."""
+def open_vault(files: SharedFiles, known: Mapping[str, str]) -> Vault:
+    """The vault of a session, kept in a private file beside its journal, with the secrets that are known by
+    name."""
     try:
-        data = path.read_bytes()
-        refuse_newer_json(path, data, _FORMAT)
-        kept = msgspec.json.decode(data, type=StoredVault)
-    except FileNotFoundError:
-        kept = None
+        data = files.read(_FILE)
+        if data is not None:
+            refuse_newer_json(files.shown(_FILE), data, _FORMAT)
+        kept = None if data is None else msgspec.json.decode(data, type=StoredVault)
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigError(
-            f"The secrets in {path} cannot be read: {error}.",
+            f"The secrets in {files.shown(_FILE)} cannot be read: {error}.",
             remedy="Move the file away; what was hidden in this session can then not be written back.",
         ) from error
-    return Vault(
-        known,
-        kept=kept,
-        keep=lambda content: write_private(path, msgspec.json.encode(content)),
-    )
+    return Vault(known, kept=kept, keep=lambda content: keep_vault(files, content))
+
+
+def keep_vault(files: SharedFiles, content: StoredVault) -> None:
+    """Keeps what a vault has replaced beside a journal."""
+    files.write(_FILE, msgspec.json.encode(content))
 
 
 def secret_name(placeholder: str) -> str:

@@ -13,11 +13,14 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.app.dispatch import CommandCall, dispatched
 from mainspring.app.operations.answers import is_question
 from mainspring.app.operations.approve import ApprovalReply, open_questions
 from mainspring.app.operations.devices import Access, AnswerLink
+from mainspring.approvals.quorums import BY_LINK
 from mainspring.documents.lines import as_text
 from mainspring.errors import UsageError
+from mainspring.people.roles import Permission
 from mainspring.serve.hub import Hub
 from mainspring.settings import Config
 
@@ -74,11 +77,19 @@ class AnswerLinks:
         if link is None or not self._access.use_link(link):
             return False
         reply = ApprovalReply(decision=given.decision, feedback=given.feedback)
-        await self._hub.answer(self._asking(link), link.session, reply, link.call)
+        config = self._asking(link)
+        call = CommandCall(
+            operation="approve",
+            permission=Permission(is_allowed=True, rule="a link to this question"),
+            session=link.session,
+            arguments={"call": link.call, "decision": given.decision},
+        )
+        async with dispatched(config, call):
+            await self._hub.answer(config, link.session, reply, link.call)
         return True
 
     def _asking(self, link: AnswerLink) -> Config:
         """The settings, with who answers: whoever the notification reached."""
         replace = msgspec.structs.replace
-        origin = replace(self._config.origin, device="a link", token=link.sha256[:8], face="web")
+        origin = replace(self._config.origin, device=BY_LINK, token=link.sha256[:8], face="web")
         return replace(self._config, origin=origin)

@@ -15,7 +15,7 @@ from mainspring.app.operations.approve import open_questions
 from mainspring.app.operations.artifacts import SessionArtifacts, artifacts_of
 from mainspring.app.operations.context import WindowUse, window_use
 from mainspring.app.operations.cost import Costs, costs
-from mainspring.app.operations.devices import Device
+from mainspring.app.operations.device_roles import Device
 from mainspring.app.operations.doctor import Diagnosis, diagnose
 from mainspring.app.operations.forks import Forked, fork
 from mainspring.app.operations.goal_list import graded_goals
@@ -30,6 +30,7 @@ from mainspring.app.operations.processes import (
     list_processes,
     stop_process,
 )
+from mainspring.app.operations.questions import OpenQuestion
 from mainspring.app.operations.reports import goal_report
 from mainspring.app.operations.sessions import journal_of, list_sessions
 from mainspring.app.operations.settings import SettingValue
@@ -42,8 +43,7 @@ from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Blob, GoalChecks, Recorded
 from mainspring.evidence.kept import KeptVersion
 from mainspring.report.facts import Report
-from mainspring.serve import looks, machine_api, push_api, work_api
-from mainspring.serve.fleet import OpenQuestion
+from mainspring.serve import fleet_api, looks, machine_api, push_api, work_api
 from mainspring.serve.hub import StartSession, absolute
 from mainspring.serve.previews import ArtifactPreview
 from mainspring.serve.routes import SESSION, ApiCall, Route, get_route, post_route
@@ -142,7 +142,7 @@ async def _changes(asked: ApiCall) -> tuple[StepChanges, ...]:
 
 
 async def _questions(asked: ApiCall) -> tuple[OpenQuestion, ...]:
-    return await asked.server.fleet.questions()
+    return await asked.server.fleet.questions(await list_sessions(asked.config))
 
 
 async def _open_questions(asked: ApiCall) -> tuple[ApprovalAsked, ...]:
@@ -301,27 +301,40 @@ ROUTES: tuple[Route, ...] = (
     _get("/cost", "What was spent.", _costs, Costs, CostAsked),
     _get("/doctor", "What works on this machine.", _doctor, Diagnosis),
     _get("/settings", "Settings and their origins.", looks.settings, tuple[SettingValue, ...], FolderAsked),
-    _get("/devices", "Paired devices.", _devices, tuple[DeviceRow, ...], role="owner"),
-    _post("/sessions", "steer", "Start a session.", _start, Started, StartSession),
-    _post(f"{_S}/say", "steer", "Say something: steers the turn, or starts one.", _say, Delivery, Said),
-    _post(f"{_S}/queue", "steer", "Say something when the running turn is over.", _queue, Delivery, Said),
-    _post(f"{_S}/note", "steer", "Tell something that needs no answer.", _note, Delivery, Said),
-    _post(f"{_S}/stop", "steer", "Stop the running turn.", _stop, Delivery),
-    _post(f"{_S}/answer", "answer", "Answer a question.", _answer, tuple[ApprovalGiven, ...], Answer),
+    _get("/devices", "Paired devices.", _devices, tuple[DeviceRow, ...], operation="devices"),
+    _post("/sessions", "run", "Start a session.", _start, Started, StartSession),
+    _post(f"{_S}/say", "say", "Say something: steers the turn, or starts one.", _say, Delivery, Said),
+    _post(f"{_S}/queue", "say", "Say something when the running turn is over.", _queue, Delivery, Said),
+    _post(f"{_S}/note", "note", "Tell something that needs no answer.", _note, Delivery, Said),
+    _post(f"{_S}/stop", "stop", "Stop the running turn.", _stop, Delivery),
+    _post(f"{_S}/answer", "approve", "Answer a question.", _answer, tuple[ApprovalGiven, ...], Answer),
     _post(
-        f"{_S}/back", "steer", "Go back to an earlier event, or undo the last turn.", _go_back, BackAt, GoBack
+        f"{_S}/back",
+        "rewind",
+        "Go back to an earlier event, or undo the last turn.",
+        _go_back,
+        BackAt,
+        GoBack,
     ),
-    _post(f"{_S}/fork", "steer", "A new session from this one's history.", _fork, Forked, ForkAt),
+    _post(f"{_S}/fork", "fork", "A new session from this one's history.", _fork, Forked, ForkAt),
     _post(
-        f"{_S}/end-process", "steer", "End a background process.", _stop_process, StoppedProcess, ProcessNamed
+        f"{_S}/end-process", "stop", "End a background process.", _stop_process, StoppedProcess, ProcessNamed
     ),
-    _post(f"{_S}/kept", "steer", "Keep a file of the workspace.", looks.save_kept, KeptVersion, SaveFile),
-    _post("/goals", "steer", "Start a goal in the background.", _start_goal, Started, StartGoal),
-    _post(f"{_S}/order", "steer", "Pause or stop a goal.", _order_goal, Ordered, Order),
-    _post("/push", "answer", "Tell this device by push.", push_api.subscribe, Nothing, push_api.Subscribe),
-    _post("/push/end", "answer", "No more of it.", push_api.unsubscribe, Nothing, push_api.Unsubscribe),
-    _post("/devices/offer", "owner", "A code that pairs a device.", _offer, PairCode, PairOffer),
-    _post("/devices/revoke", "owner", "Revoke a device.", _revoke, DeviceRow, DeviceNamed),
+    _post(
+        f"{_S}/kept",
+        "artifacts save",
+        "Keep a file of the workspace.",
+        looks.save_kept,
+        KeptVersion,
+        SaveFile,
+    ),
+    _post("/goals", "goal start", "Start a goal in the background.", _start_goal, Started, StartGoal),
+    _post(f"{_S}/order", "goal stop", "Pause or stop a goal.", _order_goal, Ordered, Order),
+    _post("/push", "push", "Tell this device by push.", push_api.subscribe, Nothing, push_api.Subscribe),
+    _post("/push/end", "push", "No more of it.", push_api.unsubscribe, Nothing, push_api.Unsubscribe),
+    _post("/devices/offer", "devices pair", "A code that pairs a device.", _offer, PairCode, PairOffer),
+    _post("/devices/revoke", "devices revoke", "Revoke a device.", _revoke, DeviceRow, DeviceNamed),
     *work_api.ROUTES,
     *machine_api.ROUTES,
+    *fleet_api.ROUTES,
 )

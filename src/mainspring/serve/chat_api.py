@@ -20,19 +20,19 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from mainspring.app.operations.devices import Device, may
+from mainspring.app.dispatch import CommandCall, dispatched
+from mainspring.app.operations.device_roles import Device, asked_by, device_permission
 from mainspring.app.operations.sessions import find_session, folder_of
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, AssistantSaid, TextDelta, TurnEnded
 from mainspring.serve.chat_shapes import ChatShape, ResponsesShape, Shape
-from mainspring.serve.guard import refused
+from mainspring.serve.guard import client_address
 from mainspring.serve.hub import Hub, StartSession
 from mainspring.session.session import Session
 from mainspring.settings import Config
 
 MODEL = "mainspring"
 """The model's name that means: as in the settings."""
-_ROLE = "steer"
 _KNOWN = 1000
 _TEXTS = ("text", "input_text", "output_text")
 
@@ -102,7 +102,8 @@ class ChatApi:
         *before, last = said or [("", "")]
         if last[0] != "user":
             raise UsageError("The last message must be the user's.")
-        session = self._known.get(_key(before), "") if before else ""
+        # A session goes on from where it is: who comes with the same beginning again gets another one.
+        session = self._known.pop(_key(before), "") if before else ""
         orders = "\n\n".join(each.text for each in asked.messages if each.role in ("system", "developer"))
         turn = _Turn(
             text=last[1], model=asked.model, instructions=orders, said=tuple(before), session=session
@@ -133,13 +134,18 @@ class ChatApi:
 
     async def _answer(self, request: Request, turn: _Turn, shape: Shape, *, is_stream: bool) -> Response:
         device: Device = request.state.device
-        if not may(device.role, _ROLE):
-            return refused(403, f"{device.name} is paired to {device.role}; this needs {_ROLE}.")
-        origin = msgspec.structs.replace(
-            self._config.origin, device=device.name, token=device.id, face="openai"
+        config = asked_by(self._config, device, "openai")
+        operation = "say" if turn.session else "run"
+        call = CommandCall(
+            operation=operation,
+            permission=device_permission(device, operation),
+            address=client_address(request.scope),
+            session=turn.session,
+            folder=str(self._folder.resolve()),
+            arguments={"text": turn.text, "model": turn.model},
         )
-        config = msgspec.structs.replace(self._config, origin=origin)
-        session, after = await self._begun(config, turn)
+        async with dispatched(config, call):
+            session, after = await self._begun(config, turn)
         frames = self._frames(session, after, turn, shape)
         if is_stream:
             headers = {"x-accel-buffering": "no"}

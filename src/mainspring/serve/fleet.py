@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import msgspec
 
-from mainspring.app.operations.approve import open_questions
+from mainspring.app.operations.questions import OpenQuestion, QuestionWatch
 from mainspring.app.operations.sessions import list_sessions
 from mainspring.catalog import SessionRow
-from mainspring.errors import MainspringError
-from mainspring.events import ApprovalAsked
 from mainspring.events.escaping import escape_json
 from mainspring.settings import Config
 
 _LOOK_S = 0.5
-_ASKING = ("running", "blocked")
-
-
-class OpenQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a session waits for a person to answer."""
-
-    session: str
-    title: str
-    workspace: str
-    question: ApprovalAsked
 
 
 class FleetNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,16 +29,13 @@ class FleetNow(msgspec.Struct, frozen=True, kw_only=True):
 class Fleet:
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._asked: dict[str, tuple[int, tuple[OpenQuestion, ...]]] = {}
+        self._watch = QuestionWatch(config)
         self._looking = asyncio.Lock()
         self._seen: tuple[float, list[SessionRow], tuple[OpenQuestion, ...]] = (-_LOOK_S, [], ())
 
     async def questions(self, rows: list[SessionRow] | None = None) -> tuple[OpenQuestion, ...]:
-        """What waits for a person, the oldest session first. A journal is read again when it has grown."""
-        rows = await list_sessions(self._config) if rows is None else rows
-        asking = [row for row in reversed(rows) if row.state in _ASKING]
-        self._asked = {row.id: await self._questions_of(row) for row in asking}
-        return tuple(question for _, asked in self._asked.values() for question in asked)
+        """What waits for a person, the oldest session first."""
+        return await self._watch.among(await list_sessions(self._config) if rows is None else rows)
 
     async def _look(self) -> tuple[list[SessionRow], tuple[OpenQuestion, ...]]:
         """What there is now; pages that ask in the same half second share one look."""
@@ -60,25 +45,14 @@ class Fleet:
                 self._seen = (time.monotonic(), rows, await self.questions(rows))
             return self._seen[1], self._seen[2]
 
-    async def _questions_of(self, row: SessionRow) -> tuple[int, tuple[OpenQuestion, ...]]:
-        known = self._asked.get(row.id)
-        if known and known[0] == row.events:
-            return known
-        try:
-            asked = await open_questions(self._config, row.id)
-        except MainspringError:
-            asked = ()  # damaged since it was listed: the list says so
-        return row.events, tuple(
-            OpenQuestion(session=row.id, title=row.title, workspace=row.workspace, question=each)
-            for each in asked
-        )
-
-    async def follow(self) -> AsyncGenerator[bytes]:
-        """Frames with what changed; the first has everything."""
+    async def follow(self, visible: Callable[[], Awaitable[Callable[[str], bool]]]) -> AsyncGenerator[bytes]:
+        """Frames with what changed in folders that are visible; the first has everything."""
         known: dict[str, SessionRow] = {}
         asked: tuple[OpenQuestion, ...] | None = None
         while True:
-            listed, questions = await self._look()
+            (listed, questions), sees = await self._look(), await visible()
+            listed = [row for row in listed if sees(row.workspace)]
+            questions = tuple(each for each in questions if sees(each.workspace))
             rows = {row.id: row for row in listed}
             now = FleetNow(
                 rows=tuple(row for row in listed if known.get(row.id) != row),

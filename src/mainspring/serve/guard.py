@@ -14,7 +14,7 @@ import hashlib
 import hmac
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from http.cookies import CookieError, SimpleCookie
 
 import msgspec
@@ -22,7 +22,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mainspring.app.operations.device_roles import Device
 from mainspring.app.operations.devices import Access
+from mainspring.errors import AccessRefused, MainspringError
 
 COOKIE, PAGE_KEY = "mainspring", "x-mainspring-key"
 MAX_BODY_BYTES = 1 << 20
@@ -56,8 +58,17 @@ class Guard:
     """ASGI middleware around everything that a server of ours answers."""
 
     def __init__(
-        self, app: ASGIApp, access: Access, allowed: Allowed, clock: Callable[[], float] = time.monotonic
+        self,
+        app: ASGIApp,
+        access: Access,
+        allowed: Allowed,
+        clock: Callable[[], float] = time.monotonic,
+        on_wrong_token: Callable[[str, str, str], Awaitable[None]] | None = None,
+        vouched: Callable[[str], Awaitable[Device | None]] | None = None,
     ) -> None:
+        """`on_wrong_token` is told from where, for what and why it was refused; `vouched` says who has a
+        token that is none of ours, or raises."""
+        self._on_wrong_token, self._vouched = on_wrong_token, vouched
         self._app = app
         self._access = access
         self._allowed = allowed
@@ -74,23 +85,39 @@ class Guard:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, path = Headers(scope=scope), scope["path"]
         refusal = self._foreign(headers) or _too_large(headers)
-        address = (scope.get("client") or ("",))[0]
+        address = client_address(scope)
         if refusal is None and path in self._allowed.entrances and (wait := self._tries.wait_s(address)):
             refusal = refused(429, "Too many wrong tokens or codes.", remedy=f"Try again in {wait} seconds.")
             refusal.headers["retry-after"] = str(wait)
         if refusal is None:
             token = token_of(headers)
             is_whole = _is_from_program(headers) or _has_page_key(headers, token)
-            device = self._access.holder(token) if token and is_whole else None
+            device, why = await self._holder(headers, token) if token and is_whole else (None, None)
             scope.setdefault("state", {})["device"] = device
             if device is None and path not in self._allowed.public:
                 if token:
-                    self._tries.failed(address)
-                refusal = refused(401, "This needs the server's token, or a paired device.", remedy=_TOKEN)
+                    await self._wrong_token(address, path, why.message if why else "")
+                refusal = _no_token(why)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
         await self._app(scope, _bounded(receive), self._watched(send, path, address))
+
+    async def _holder(self, headers: Headers, token: str) -> tuple[Device | None, MainspringError | None]:
+        """Who has a token, or why one that an issuer would have signed is not taken."""
+        device = self._access.holder(token)
+        if device is not None or self._vouched is None or not _is_from_program(headers):
+            return device, None
+        try:
+            return await self._vouched(token), None
+        except MainspringError as error:
+            return None, error
+
+    async def _wrong_token(self, address: str, path: str, why: str) -> None:
+        """Counts a guess; of an address that guesses on and on, the first ones are logged."""
+        if self._on_wrong_token is not None and not self._tries.wait_s(address):
+            await self._on_wrong_token(address, path, why)
+        self._tries.failed(address)
 
     def _foreign(self, headers: Headers) -> Response | None:
         """Another site's page, or another name for this address."""
@@ -158,6 +185,17 @@ def refused(status: int, message: str, *, remedy: str = "") -> Response:
     if status == 401:
         response.headers["www-authenticate"] = "Bearer"
     return response
+
+
+def _no_token(why: MainspringError | None) -> Response:
+    if why is None:
+        return refused(401, "This needs the server's token, or a paired device.", remedy=_TOKEN)
+    return refused(401 if isinstance(why, AccessRefused) else 503, why.message, remedy=why.remedy)
+
+
+def client_address(scope: Scope) -> str:
+    """The network address that a request came from."""
+    return (scope.get("client") or ("",))[0]
 
 
 def _too_large(headers: Headers) -> Response | None:

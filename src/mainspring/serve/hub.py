@@ -27,10 +27,16 @@ from mainspring.app.operations.approve import (
 )
 from mainspring.app.operations.branches import begin_branch, check_branch, commit_branch
 from mainspring.app.operations.daemon import start_daemon, wake_daemon
-from mainspring.app.operations.messages import Delivery, has_goal, leave_queued, say_to_owner, wants_turn
+from mainspring.app.operations.messages import (
+    Delivery,
+    LeftMessage,
+    has_goal,
+    leave_queued,
+    say_to_owner,
+    wants_turn,
+)
 from mainspring.app.operations.sessions import is_run
 from mainspring.app.operations.timeline import BackAt, go_back_to
-from mainspring.disk.inbox import is_pending, withdraw
 from mainspring.errors import JournalOwned, MainspringError, UsageError
 from mainspring.events import ApprovalGiven, Cap, Effort, Event, Extent, Limits, Profile
 from mainspring.session.session import Session
@@ -156,21 +162,21 @@ class Hub:
         left = await leave_queued(config, session, text)
         if left is None:
             return await self.say(config, session, text)
-        path, runner = left
-        self._tasks.create_task(self._see_said(config, session, text, path))
+        message, runner = left
+        self._tasks.create_task(self._see_said(config, session, text, message))
         return Delivery(session=session, state="waiting", owner=runner.name)
 
-    async def _see_said(self, config: Config, session: str, text: str, path: Path) -> None:
+    async def _see_said(self, config: Config, session: str, text: str, left: LeftMessage) -> None:
         """Goes on with a session whose process ended before it said what was left for it, or after it had
         taken that and before it began to answer."""
         is_ours = False
         while not self._is_closing.is_set():
             if is_ours or not await is_run(config, session):
                 try:
-                    is_ours = is_ours or withdraw(path)
+                    is_ours = is_ours or left.withdraw()
                     if is_ours:
                         await self.say(config, session, text)
-                    elif is_pending(path) or await wants_turn(config, session):
+                    elif left.is_pending or await wants_turn(config, session):
                         await self._go_on(config, session, _begin_wanted)
                     return
                 except JournalOwned:
@@ -178,14 +184,15 @@ class Hub:
                 except MainspringError:
                     _log.exception("What was queued could not be said.")
                     return
-            elif not is_pending(path) and not await wants_turn(config, session):
+            elif not left.is_pending and not await wants_turn(config, session):
                 return
             await asyncio.sleep(_LOOK_S)
 
     async def answer(
         self, config: Config, session: str, reply: ApprovalReply, call: str
     ) -> tuple[ApprovalGiven, ...]:
-        """Answers what a session asks. The first answer counts, wherever it comes from."""
+        """Answers what a session asks. The first answer counts, wherever it comes from, or as many as a team
+        wants."""
         async with self._answering:
             return await self._answer_first(config, session, reply, call)
 
@@ -195,7 +202,9 @@ class Hub:
         prepared = await prepare_answers(config, session, reply, call=call)
         await self.release(prepared.session)
         left = [each for each in prepared.answers if not await deliver_answer(config, prepared.session, each)]
-        if left and prepared.has_goal:
+        if left and not prepared.decides:
+            await record_answers(config, prepared.session, left)
+        elif left and prepared.has_goal:
             await record_answers(config, prepared.session, left)
             if not wake_daemon(config):
                 await asyncio.to_thread(start_daemon, config)

@@ -52,7 +52,7 @@ async def _agents(asked: ApiCall) -> tuple[Agent, ...]:
 
 async def _impact(asked: ApiCall) -> Impact:
     folder = absolute(asked.taken.folder)
-    return await asyncio.to_thread(look_at_impact, asked.config, folder, (), asked.taken.since)
+    return await look_at_impact(asked.config, folder, (), asked.taken.since)
 
 
 async def _grants(asked: ApiCall) -> tuple[Grant, ...]:
@@ -84,11 +84,15 @@ ROUTES: tuple[Route, ...] = (
     get_route("/models", "Models to choose from.", _models, list[str]),
     get_route("/engines", "Who can take turns here.", _engines, list[EngineStatus], FolderAsked),
     get_route("/agents", "Agents that others can ask.", _agents, tuple[Agent, ...], FolderAsked),
-    get_route("/impact", "What changes of a repository reach.", _impact, Impact, ImpactAsked, "steer"),
+    get_route(
+        "/impact", "What changes of a repository reach.", _impact, Impact, ImpactAsked, "repository impact"
+    ),
     get_route("/approvals", "What is allowed from now on.", _grants, tuple[Grant, ...]),
     get_route("/schedules", "Goals that begin by themselves.", _schedules, list[ScheduleRow]),
     get_route("/daemon", "What works in the background.", _daemon, DaemonStatus),
-    post_route("/approvals/revoke", "steer", "Ask again.", _revoke_grant, Nothing, GrantNamed),
-    post_route("/schedules/begin", "steer", "Begin one now.", _begin_schedule, Started, ScheduleNamed),
-    post_route("/schedules/forget", "steer", "No more of it.", _forget_schedule, Schedule, ScheduleNamed),
+    post_route("/approvals/revoke", "approvals revoke", "Ask again.", _revoke_grant, Nothing, GrantNamed),
+    post_route("/schedules/begin", "goal fire", "Begin one now.", _begin_schedule, Started, ScheduleNamed),
+    post_route(
+        "/schedules/forget", "goal unschedule", "No more of it.", _forget_schedule, Schedule, ScheduleNamed
+    ),
 )

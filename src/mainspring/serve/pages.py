@@ -35,6 +35,8 @@ _NAMES = (
     "back.js",
     "artifacts.js",
     "machine.js",
+    "workers.js",
+    "record.js",
     "push.js",
     "sw.js",
     "texts.js",

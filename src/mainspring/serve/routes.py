@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from mainspring.app.operations.devices import Access, Device, Role
+from mainspring.app.operations.device_roles import Device, Role, role_for
+from mainspring.app.operations.devices import Access
 from mainspring.serve.fleet import Fleet
 from mainspring.serve.hub import Hub
 from mainspring.serve.values import Nothing
@@ -40,11 +41,16 @@ class ApiCall(msgspec.Struct, frozen=True, kw_only=True):
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     method: Literal["GET", "POST"]
     path: str
-    role: Role
+    operation: str
     summary: str
     takes: type[msgspec.Struct]
     gives: Any
     answer: Callable[[ApiCall], Awaitable[Any]]
+
+    @property
+    def role(self) -> Role:
+        """The least role of a device that may call it."""
+        return role_for(self.operation)
 
 
 def get_route(
@@ -53,19 +59,27 @@ def get_route(
     answer: Callable[[ApiCall], Awaitable[Any]],
     gives: Any,
     takes: type[msgspec.Struct] = Nothing,
-    role: Role = "watch",
+    operation: str = "show",
 ) -> Route:
-    return Route(method="GET", path=path, role=role, summary=summary, takes=takes, gives=gives, answer=answer)
+    return Route(
+        method="GET", path=path, operation=operation, summary=summary, takes=takes, gives=gives, answer=answer
+    )
 
 
 def post_route(
     path: str,
-    role: Role,
+    operation: str,
     summary: str,
     answer: Callable[[ApiCall], Awaitable[Any]],
     gives: Any,
     takes: type[msgspec.Struct] = Nothing,
 ) -> Route:
     return Route(
-        method="POST", path=path, role=role, summary=summary, takes=takes, gives=gives, answer=answer
+        method="POST",
+        path=path,
+        operation=operation,
+        summary=summary,
+        takes=takes,
+        gives=gives,
+        answer=answer,
     )

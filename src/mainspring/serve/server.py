@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import time
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path as FilePath
@@ -13,24 +12,42 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as Path
 from starlette.types import ASGIApp
 
-from mainspring.app.operations.devices import Access, Device, may
+from mainspring.app.dispatch import (
+    CommandCall,
+    begin_command,
+    dispatched,
+    log_command,
+    log_wrong_token,
+    team_permission,
+)
+from mainspring.app.operations.device_roles import Device, asked_by, device_permission
+from mainspring.app.operations.devices import Access
+from mainspring.app.operations.issued_tokens import ISSUED, issued_tokens
 from mainspring.app.operations.presence import note_shown
-from mainspring.app.operations.sessions import find_session, list_sessions
-from mainspring.errors import JournalOwned, JournalUnwritable, MainspringError, UnknownSession, UsageError
+from mainspring.app.operations.sessions import find_session
+from mainspring.app.stores import folders_seen
+from mainspring.errors import (
+    UnknownSession,
+    UsageError,
+)
 from mainspring.events.escaping import escape_json
+from mainspring.people.operations import OPERATIONS
+from mainspring.people.roles import Permission
 from mainspring.serve import openapi
 from mainspring.serve.answer_links import FILES, AnswerLinks, LinkAnswer, LinkCode, link_file
 from mainspring.serve.api import ROUTES
 from mainspring.serve.channels import Channels
 from mainspring.serve.chat_api import ChatApi
+from mainspring.serve.failures import HANDLERS
 from mainspring.serve.fleet import Fleet
-from mainspring.serve.guard import COOKIE, Allowed, Guard, page_key, refused, token_of
+from mainspring.serve.guard import COOKIE, Allowed, Guard, client_address, page_key, refused, token_of
 from mainspring.serve.hub import Hub
+from mainspring.serve.metrics import CONTENT_TYPE, ServerMetrics
 from mainspring.serve.pages import PAGE_PATHS, page_routes
 from mainspring.serve.routes import PREFIX, ApiCall, Route, ServerParts
 from mainspring.settings import Config
@@ -41,10 +58,10 @@ HEALTH, METRICS = "/healthz", "/metrics"
 _LINK_PATHS = {"/answer": FILES[0], **{f"/answer/{name}": name for name in FILES[1:]}}
 _COOKIE_AGE_S = 365 * 24 * 3600
 _BEAT_S = 15.0
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
-_log = logging.getLogger(__name__)
 _LOOK_S = 0.25
 _DIGITS = 16
+_NAMING = frozenset({"workspace", "folder", "session"})
+"""What a request may name beside its path, of which it then must be allowed."""
 
 
 class Entered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,6 +90,7 @@ class WebServer:
         self._hub = Hub()
         self._fleet = Fleet(config)
         self._channels = Channels(config, self._hub)
+        self._numbers = ServerMetrics(config, self._hub)
         self._server = ServerParts(
             config=config, hub=self._hub, fleet=self._fleet, access=self._access, fingerprint=fingerprint
         )
@@ -103,7 +121,7 @@ class WebServer:
             Path(HEALTH, self._health, methods=["GET"]),
             Path(METRICS, self._metrics, methods=["GET"]),
         ]
-        app = Starlette(routes=paths, lifespan=self._lifespan, exception_handlers=_HANDLERS)
+        app = Starlette(routes=paths, lifespan=self._lifespan, exception_handlers=HANDLERS)
         public = {
             LOGIN,
             PAIR,
@@ -121,7 +139,8 @@ class WebServer:
             public=frozenset(public),
             entrances=frozenset((LOGIN, PAIR, LINK, LINK_ANSWER)),
         )
-        return Guard(app, self._access, allowed)
+        wrong = partial(log_wrong_token, self._config, "web")
+        return Guard(app, self._access, allowed, on_wrong_token=wrong, vouched=issued_tokens(self._config))
 
     def end_streams(self) -> None:
         """Lets every stream end in a moment; a page takes its own up again when a server is there."""
@@ -138,32 +157,51 @@ class WebServer:
 
     async def _operation(self, route: Route, request: Request) -> Response:
         device: Device = request.state.device
-        if not may(device.role, route.role):
-            return refused(403, f"{device.name} is paired to {device.role}; this needs {route.role}.")
-        taken = await _taken(route, request)
-        session = request.path_params.get("session", "")
-        asked = ApiCall(
-            server=self._server,
-            config=self._asking(device),
-            device=device,
-            taken=taken,
-            session=await find_session(self._config, session) if session else "",
+        config = self._asking(device)
+        call = CommandCall(
+            operation=route.operation,
+            permission=device_permission(device, route.operation),
+            address=client_address(request.scope),
+            session=request.path_params.get("session", ""),
         )
-        result = await route.answer(asked)
+        if not await self._may_be_read(route, config, call):  # what it is about is not even looked at
+            await begin_command(config, call)
+        taken = await _taken(route, request)
+        call = _about(call, taken, is_look=route.method == "GET")
+        session = await self._session(config, call) if call.session else ""
+        asked = ApiCall(server=self._server, config=config, device=device, taken=taken, session=session)
+        told = msgspec.structs.replace(call, session=session, arguments=msgspec.to_builtins(taken))
+        async with dispatched(config, told):
+            result = await route.answer(asked)
         if isinstance(result, bytes):
             return Response(result, media_type="application/octet-stream", headers=_DOWNLOAD)
         return _json(result)
 
     def _asking(self, device: Device) -> Config:
         """The settings, with who asks."""
-        origin = msgspec.structs.replace(self._config.origin, device=device.name, token=device.id, face="web")
-        return msgspec.structs.replace(self._config, origin=origin)
+        return asked_by(self._config, device, "web")
+
+    async def _may_be_read(self, route: Route, config: Config, call: CommandCall) -> bool:
+        """Whether a request is read at all; one that names what it is about has to be."""
+        if not call.permission.is_allowed or not _NAMING.isdisjoint(route.takes.__struct_fields__):
+            return call.permission.is_allowed
+        said = await team_permission(config, call)
+        return said is None or said.is_allowed
+
+    async def _session(self, config: Config, call: CommandCall) -> str:
+        """The session that a command is about; one that whoever asks may not see is refused on record."""
+        try:
+            return await find_session(config, call.session)
+        except UnknownSession:
+            await begin_command(config, call)
+            raise
 
     async def _document(self, _: Request) -> Response:
         return _json(openapi.document())
 
     async def _session_stream(self, request: Request) -> Response:
-        session = await find_session(self._config, request.path_params["session"])
+        config = self._asking(request.state.device)
+        session = await find_session(config, request.path_params["session"])
         given = request.headers.get("last-event-id") or request.query_params.get("after", "0")
         if not given.isdecimal() or len(given) > _DIGITS:
             raise UsageError("`after` must be the number of an event.")
@@ -172,32 +210,31 @@ class WebServer:
         return self._stream(request, frames, shown=session if is_view else "")
 
     async def _fleet_stream(self, request: Request) -> Response:
-        return self._stream(request, self._fleet.follow())
+        config = self._asking(request.state.device)
+        return self._stream(request, self._fleet.follow(partial(folders_seen, config)))
 
     def _stream(self, request: Request, frames: AsyncGenerator[bytes], shown: str = "") -> Response:
         """`shown` is the session that a person sees at the page for as long as the stream is open."""
-        token = token_of(request.headers)
+        token, device = token_of(request.headers), request.state.device
         return StreamingResponse(
-            self._while_allowed(token, frames, shown),
+            self._while_allowed(token, device, frames, shown),
             media_type="text/event-stream",
             headers={"x-accel-buffering": "no"},
         )
 
     async def _while_allowed(
-        self, token: str, frames: AsyncGenerator[bytes], shown: str
+        self, token: str, device: Device, frames: AsyncGenerator[bytes], shown: str
     ) -> AsyncGenerator[bytes]:
-        """The frames, with a sign of life now and then, until the token is revoked or the server ends."""
+        """The frames, with a sign of life now and then, until the token is no good or the server ends."""
         loop = asyncio.get_running_loop()
-        version, beat = self._access.version, loop.time()
+        beat = loop.time()
         coming = asyncio.create_task(_next(frames))
         try:
             yield b"retry: 1000\n\n"
             while not self._ending.is_set():
                 await asyncio.wait({coming}, timeout=_LOOK_S)
-                if (now := self._access.version) != version:
-                    version = now
-                    if self._access.holder(token) is None:
-                        return
+                if not self._is_good(token, device):
+                    return
                 if coming.done():
                     if (data := coming.result()) is None:
                         return
@@ -213,6 +250,12 @@ class WebServer:
             await asyncio.wait({coming})
             await frames.aclose()
 
+    def _is_good(self, token: str, device: Device) -> bool:
+        """Whether a token that was good still is."""
+        if device.id == ISSUED:
+            return device.until_us is not None and time.time_ns() // 1000 < device.until_us
+        return self._access.holder(token) is not None
+
     def _note_shown(self, session: str) -> None:
         if session and self._config.settings.notify.channels:
             note_shown(self._config, session)
@@ -221,6 +264,7 @@ class WebServer:
         token = (await _body(request, Entered)).token
         device = self._access.holder(token)
         if device is None:
+            await log_wrong_token(self._config, "web", client_address(request.scope), LOGIN)
             return refused(
                 401, "This token is not known.", remedy="`mainspring serve` prints the server's own."
             )
@@ -230,11 +274,21 @@ class WebServer:
         given = await _body(request, PairingAsked)
         paired = self._access.pair(given.code, given.name)
         if paired is None:
+            await log_wrong_token(self._config, "web", client_address(request.scope), PAIR)
             return refused(
                 401,
                 "This code is not known, was used, or is too old.",
                 remedy="Pair again: codes last 90 seconds.",
             )
+        await log_command(
+            self._asking(paired.device),
+            CommandCall(
+                operation="devices pair",
+                permission=Permission(is_allowed=True, rule="a code that an owner made"),
+                address=client_address(request.scope),
+                arguments={"name": paired.device.name, "role": paired.device.role},
+            ),
+        )
         told = {"name": paired.device.name, "role": paired.device.role, "token": paired.token}
         return self._with_cookie(request, told, paired.token)
 
@@ -268,23 +322,15 @@ class WebServer:
     async def _health(self, _: Request) -> Response:
         return _json({"status": "ok"})
 
-    async def _metrics(self, _: Request) -> Response:
-        rows = await list_sessions(self._config)
-        by_state: dict[str, int] = {}
-        for row in rows:
-            by_state[row.state] = by_state.get(row.state, 0) + 1
-        waiting = len(await self._fleet.questions(rows))
-        lines = [
-            "# TYPE mainspring_sessions gauge",
-            *(f'mainspring_sessions{{state="{state}"}} {count}' for state, count in sorted(by_state.items())),
-            "# TYPE mainspring_questions_open gauge",
-            f"mainspring_questions_open {waiting}",
-            "# TYPE mainspring_sessions_here gauge",
-            f"mainspring_sessions_here {len(self._hub.running)}",
-            "# TYPE mainspring_cost_usd_total counter",
-            f"mainspring_cost_usd_total {sum(row.cost_usd for row in rows):.6f}",
-        ]
-        return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+    async def _metrics(self, request: Request) -> Response:
+        device: Device | None = request.state.device
+        if device is not None:  # else everybody may, whoever started the server said
+            permission = device_permission(device, "usage")
+            asked = CommandCall(
+                operation="usage", permission=permission, address=client_address(request.scope)
+            )
+            await begin_command(self._asking(device), asked)
+        return Response(await self._numbers.text(), media_type=CONTENT_TYPE)
 
 
 def _bad_link() -> Response:
@@ -312,6 +358,15 @@ async def _taken(route: Route, request: Request) -> Any:
         raise UsageError(f"The query is not valid: {error}.") from error
 
 
+def _about(call: CommandCall, taken: Any, *, is_look: bool) -> CommandCall:
+    """The command with what its request names: a session or a folder to work in, or one to look at."""
+    folder = getattr(taken, "workspace", "") or getattr(taken, "folder", "")
+    if is_look and OPERATIONS[call.operation] == "see":
+        return msgspec.structs.replace(call, looks_at=folder)
+    session = call.session or getattr(taken, "session", "")
+    return msgspec.structs.replace(call, folder=folder, session=session)
+
+
 async def _body(request: Request, kind: type[Any]) -> Any:
     data = await request.body()
     if data and request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
@@ -324,49 +379,3 @@ async def _body(request: Request, kind: type[Any]) -> Any:
 
 def _json(value: Any) -> Response:
     return Response(escape_json(msgspec.json.encode(value, enc_hook=str)), media_type="application/json")
-
-
-_STATUS: tuple[tuple[type[MainspringError], int], ...] = (
-    (UnknownSession, 404),
-    (UsageError, 400),
-    (JournalOwned, 409),
-    (JournalUnwritable, 507),
-    (MainspringError, 500),
-)
-
-
-async def _failed(_: Request, error: Exception) -> Response:
-    assert isinstance(error, MainspringError)  # noqa: S101 - it is registered for these
-    status = next(status for kind, status in _STATUS if isinstance(error, kind))
-    return refused(status, error.message, remedy=error.remedy)
-
-
-async def _disk(_: Request, error: Exception) -> Response:
-    """Outside of journals: what is full, or may not be written, says so; anything else is a fault of ours."""
-    if isinstance(error, OSError) and error.errno in _DISK:
-        said = f"The disk of the server cannot take it: {error.strerror}."
-        return refused(507, said, remedy="Free some space there, and try again.")
-    _log.error("A request has failed.", exc_info=error)
-    return refused(500, "The server has failed at this.", remedy="Its log says why.")
-
-
-async def _gone(_: Request, __: Exception) -> Response:
-    return refused(413, "The body is too large, or the client has gone.")
-
-
-async def _unknown(_: Request, __: Exception) -> Response:
-    return refused(404, "There is no such path here.", remedy=f"{PREFIX}/openapi.json lists them.")
-
-
-async def _wrong_method(_: Request, __: Exception) -> Response:
-    return refused(405, "This path takes another method.")
-
-
-_HANDLERS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
-    MainspringError: _failed,
-    OSError: _disk,
-    Exception: _disk,
-    ClientDisconnect: _gone,
-    404: _unknown,
-    405: _wrong_method,
-}

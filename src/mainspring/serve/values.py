@@ -8,7 +8,7 @@ import msgspec
 
 from mainspring.app.operations.approve import ApprovalReply
 from mainspring.app.operations.cost import CostKey
-from mainspring.app.operations.devices import Role
+from mainspring.app.operations.device_roles import Role
 from mainspring.events import Extent
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]

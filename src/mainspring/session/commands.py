@@ -7,14 +7,23 @@ what each of its turns begins with, so what is said to it between two turns wait
 from __future__ import annotations
 
 import asyncio
+import signal
 from typing import Protocol
 
 from mainspring.context.history import read_all
-from mainspring.disk.inbox import Inbox, LeftCommand, NoteCommand, SaveCommand, SayCommand, StopCommand
+from mainspring.disk.inbox import (
+    GoalCommand,
+    Inbox,
+    LeftCommand,
+    NoteCommand,
+    SaveCommand,
+    SayCommand,
+    StopCommand,
+)
 from mainspring.errors import MainspringError, PromptRefused
 from mainspring.events import ArtifactSaved, Event, NoteAdded, Origin, TurnEnded, UserSaid
+from mainspring.events.escaping import whole_characters
 from mainspring.folds.state import State
-from mainspring.tools.text import whole_characters
 from mainspring.turns.endings import STOPPED, abandoned, end_turn
 from mainspring.turns.runtime import Runtime
 
@@ -60,13 +69,15 @@ def is_done(state: State) -> bool:
 
 async def carry_out(session: Commanded, runtime: Runtime) -> None:
     """Does what waits in the inbox. One does it at a time: what another has taken is not on record yet."""
-    if (inbox := runtime.approvals.inbox) is None:
+    if (inbox := runtime.approvals.inbox) is None or not await inbox.is_filled():
         return
     async with inbox.at_work:
         await _carry_out(session, runtime, inbox)
 
 
 async def _carry_out(session: Commanded, runtime: Runtime, inbox: Inbox) -> None:
+    if any(isinstance(left.command, GoalCommand) and left.command.is_from_afar for left in inbox.waiting()):
+        signal.raise_signal(signal.SIGTERM)  # as who gives it on this machine does; the goal then reads it
     is_held = False
     for left in inbox.waiting(*_TAKEN):
         if _is_early(left, runtime):
@@ -102,6 +113,11 @@ async def catch_up(runtime: Runtime, *, is_closing: bool = False) -> None:
     records what it had begun with, and leaves the rest to be withdrawn, or for the next."""
     if (inbox := runtime.approvals.inbox) is None:
         return
+    async with inbox.at_work:  # who was just recording something may be cancelled, and still has it written
+        await _catch_up(runtime, inbox, is_closing=is_closing)
+
+
+async def _catch_up(runtime: Runtime, inbox: Inbox, *, is_closing: bool) -> None:
     for left in inbox.waiting(*_TAKEN):
         if (is_closing and not left.is_taken) or _is_early(left, runtime):
             return

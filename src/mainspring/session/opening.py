@@ -104,7 +104,7 @@ async def age_note(journal: JournalReader, workspace: Path, now_us: int, scan: S
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """What is recorded when a session is opened. `given_limits` are those that a person gave now: they count
     for an open turn as well. `beginning` is done once, for a new session, and recorded with its start, as are
-    `warnings`. With an `agent` the session works for its `parent`."""
+    `warnings`. With an `agent` the session works for its `parent`. `moved` says how the workspace came."""
 
     models: SessionModels
     workspace: str
@@ -122,6 +122,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     parent: str = ""
     agent: str = ""
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
+    moved: tuple[Event, ...] = ()
 
     async def events(self, state: State, session: str, tools: tuple[ToolSpec, ...]) -> list[Event]:
         """What a process records when it takes a journal over that says `state`."""
@@ -144,7 +145,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
             limits = relimited(state.limits, self.given_limits) if is_relimited else None
             host, pid = socket.gethostname(), os.getpid()
             resumed = SessionResumed(version=__version__, host=host, pid=pid, limits=limits)
-            events.append(msgspec.structs.replace(resumed, allows_home=self.allows_home))
+            events += (msgspec.structs.replace(resumed, allows_home=self.allows_home), *self.moved)
         chosen = self.models.chosen
         if (chosen.model, chosen.fallbacks, chosen.tier) != (state.model, state.fallbacks, state.task.tier):
             events.append(chosen)

@@ -137,7 +137,7 @@ async def _finish(
     done: list[RestoreStep] = []
     left = list(going.lost)
     for step in going.steps:
-        problem = await asyncio.to_thread(_take, root, step, await _content(recorder, step.then))
+        problem = await asyncio.to_thread(take_step, root, step, await content_of(recorder, step.then))
         if problem:
             left.append(f"{step.path} ({problem})")
         else:
@@ -156,7 +156,7 @@ async def _finish(
     )
 
 
-async def _content(recorder: Recorder, state: FileState | None) -> bytes | None:
+async def content_of(recorder: Recorder, state: FileState | None) -> bytes | None:
     """What a file held in a state; None when its secrets are no longer known."""
     if state is None or state.blob is None:
         return b""
@@ -167,7 +167,7 @@ async def _content(recorder: Recorder, state: FileState | None) -> bytes | None:
     return whole if hashlib.sha256(whole).hexdigest() == state.sha256 else None
 
 
-def _take(root: Path, step: RestoreStep, data: bytes | None) -> str:
+def take_step(root: Path, step: RestoreStep, data: bytes | None) -> str:
     """Takes one step; gives why it was not possible."""
     if data is None:
         return "the secrets in it are no longer known"

@@ -34,6 +34,7 @@ from mainspring.events import (
     TurnStarted,
     UserSaid,
 )
+from mainspring.events.escaping import whole_characters
 from mainspring.folds.processes import end_all
 from mainspring.folds.state import State
 from mainspring.journal import JournalReader
@@ -44,9 +45,8 @@ from mainspring.session.opening import Opening, age_note, output_type
 from mainspring.session.reply import Reply, take_reply
 from mainspring.session.rewind import WentBack, complete, go_back, last_turn
 from mainspring.tools.output import OutputType
-from mainspring.tools.text import whole_characters
-from mainspring.turns.calls import record_lost
 from mainspring.turns.endings import STOPPED, abandoned, end_turn, failed
+from mainspring.turns.lost_calls import record_lost
 from mainspring.turns.runtime import Engine, Runtime
 
 T = TypeVar("T")
@@ -182,11 +182,14 @@ class Session:
         require_type(media_type, str, "media_type")
         text = data.decode("utf-8", "replace") if media_type.startswith("text/") else ""
         blob = await self._runtime.recorder.put_blob(data, media_type)
-        return Media(blob=blob, name=name, suspicious=suspicions(text))
+        shown = Media(blob=blob, name=name, suspicious=suspicions(text))
+        check_event(UserSaid(text="", media=(shown,)))
+        return shown
 
     async def note(self, text: str, source: str = "user") -> None:
         """Tells the model something between two steps, without asking for anything."""
         require_type(text, str, "text")
+        require_type(source, str, "source")
         quotes = () if source == "user" else suspicions(text)
         await self._runtime.record(NoteAdded(text=whole_characters(text), source=source, suspicious=quotes))
 
@@ -197,7 +200,7 @@ class Session:
     async def proceed(self) -> bool:
         """Goes on with what was interrupted, blocked or limited; False when nothing was."""
         if not self.is_turn_wanted:
-            if self._runtime.history.is_answered and not self.state.open_calls:
+            if self._runtime.history.is_answered and not (self.state.open_calls or self.state.was_stopped):
                 return False
             self._is_proceeding = True
         self._ensure_worker()
@@ -224,9 +227,9 @@ class Session:
 
     async def answer(self, given: ApprovalGiven) -> None:
         """Answers an open question, also one of a turn that is blocked: `proceed` then goes on with it."""
+        require_type(given, ApprovalGiven, "given")
         check_event(given)
-        if not self._runtime.approvals.questions.answer(given):
-            await self._runtime.record(given)
+        await self._runtime.approvals.take(given)
 
     async def stop(self, by: Origin | None = None) -> None:
         """Ends the running turn as interrupted, its calls closed; returns when that is on record. `by` is who
@@ -299,20 +302,21 @@ class Session:
         require_type(text, str, "text")
         before, opened = self._opened
         after = before if self._runtime.feed.last_seq == opened else self._runtime.feed.last_seq
-        if text:
+        if text or media:
             await self.say(text, media, output=output)
         elif not await self.proceed():
             return
         async with aclosing(self.subscribe(after, deltas=True)) as events:
             async for item in events:
                 yield item
-                if await is_over(self, self._runtime, item.event, says_queued=not text):
+                if await is_over(self, self._runtime, item.event, says_queued=not (text or media)):
                     return
 
     def subscribe(self, after: int = 0, *, deltas: bool = False) -> AsyncGenerator[Recorded]:
         """Every event with a number above `after`, in order, without a gap or a double, then what comes.
         With `deltas` also what is shown and not stored, as far as the subscriber keeps up."""
-        return self._runtime.feed.subscribe(after, deltas=deltas)
+        require_type(after, int, "after")
+        return self._runtime.feed.subscribe(max(after, 0), deltas=deltas)
 
     async def _begin(self) -> None:
         runtime = self._runtime

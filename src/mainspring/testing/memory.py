@@ -26,6 +26,7 @@ from mainspring.catalog.folder import match_prefix, unknown, valid_id
 from mainspring.catalog.fork import changed_start, first_body, shared_events
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import Owner, refusal, this_process
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.errors import JournalDamaged, JournalOwned, UsageError
 from mainspring.events import Blob, Event, Origin, Recorded, decode
 from mainspring.journal import KnownEvents, Verification, hashchain
@@ -370,6 +371,12 @@ class MemorySessions:
     def directory(self, session: str) -> Path:
         self._known(session)
         return self._folder / session
+
+    def files(self, session: str) -> LocalFiles:
+        return LocalFiles(self.directory(session))
+
+    def secret_files(self, session: str) -> LocalFiles:
+        return self.files(session)
 
     def _known(self, session: str) -> _Kept:
         if session not in self._kept:

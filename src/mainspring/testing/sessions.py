@@ -251,8 +251,24 @@ async def every_session_has_a_folder_of_its_own(sessions: Sessions) -> None:
     assert not (sessions.directory(fork) / "note").exists()
 
 
+async def files_beside_a_journal_are_of_its_session_and_go_with_it(sessions: Sessions) -> None:
+    for name in ("one", "two"):
+        await (await sessions.create(name)).close()
+    for files in (sessions.files("one"), sessions.secret_files("one")):
+        files.write("inbox/a.json", b"x")
+        assert files.names("inbox") == ["a.json"]
+    assert sessions.files("two").names("inbox") == []
+    sessions.files("two").write("inbox/b.json", b"y")
+    await sessions.delete("one")
+    await (await sessions.create("one")).close()
+    for files in (sessions.files("one"), sessions.secret_files("one")):
+        assert files.names("inbox") == []
+    assert sessions.files("two").read("inbox/b.json") == b"y"
+
+
 CHECKS: tuple[Callable[[Sessions], Awaitable[None]], ...] = (
     an_empty_store_has_no_sessions,
+    files_beside_a_journal_are_of_its_session_and_go_with_it,
     a_session_is_made_once,
     a_session_is_found_by_a_prefix,
     names_and_rows_begin_with_what_changed_last,

@@ -30,7 +30,8 @@ class ToolFailed(Exception):
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
     """What a call gave. `full` is what did not fit into `text`. `cost_usd` is what it cost in truth, where a
-    tool with a price knows better than its estimate. `left_running` are processes that its command left."""
+    tool with a price knows better than its estimate. `left_running` are processes that its command left.
+    `is_going_on` says that what it began goes on: what was set aside for it stays so until that has ended."""
 
     text: str
     is_error: bool = False
@@ -39,6 +40,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     full: Blob | None = None
     cost_usd: float | None = None
     left_running: tuple[int, ...] = ()
+    is_going_on: bool = False
 
 
 class FileVersions:
@@ -117,6 +119,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     `question` makes it a tool that a person answers: it is asked before the call runs, whatever the mode.
     `cost_usd` estimates what a call will cost at most, None when that is unknown; without it calls are free.
     `is_recurring` says whether a call takes effect later or again: then a person is always asked.
+    `is_elsewhere` says that what it runs is on another machine: no sandbox here holds it, and no secret goes
+    there.
     `stands_for` gives the name and the arguments, as JSON, of the call that a call stands for: that one is
     judged, run and recorded in its place."""
 
@@ -134,5 +138,6 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: Callable[[Any], float | None] | None = None
     is_recurring: Callable[[Any], bool] = lambda _: False
     goes_on: bool = False
+    is_elsewhere: bool = False
     parameters: Mapping[str, Any] | None = None
     stands_for: Callable[[Any], tuple[str, str]] | None = None

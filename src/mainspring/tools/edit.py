@@ -15,17 +15,12 @@ from msgspec import Meta
 
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described, encoded, text_to_change, write_file
-from mainspring.tools.fitting import fits, indentation, indented, placeholder
+from mainspring.tools.fitting import LOOKING_ALIKE, alike, fits, indentation, indented, nearest, with_signs_of
+from mainspring.tools.placeholders import placeholder
 from mainspring.tools.schema import Arguments
 from mainspring.tools.text import is_crlf, lines_of, with_crlf, with_lf
+from mainspring.tools.written import meant
 
-_NEAR_ENOUGH = 0.5
-_MAX_LINES_COMPARED = 20_000
-_MAX_COMPARED = 300
-_MAX_NEAR = 40
-_AROUND = 3
-_SHORT_FILE = 60
-_MAX_SHOWN = 500
 _MIXED_ENDS = (
     "the old text is in {path} with other line ends; nothing was changed. Some lines of the file end in CR LF"
     " and some in LF alone: edit line by line, or write \\r\\n in old and new where the file has it."
@@ -79,7 +74,7 @@ def replace_all(
         if found == 0:
             if with_lf(old) in with_lf(text):
                 raise ToolFailed(f"{which}{_MIXED_ENDS.format(path=path)}")
-            if loose := _replaced_loosely(text, old, new, has_crlf=has_crlf):
+            if loose := _replaced_as_meant(text, old, new, has_crlf=has_crlf):
                 text = loose[0]
                 assumed.append(loose[1])
                 continue
@@ -92,6 +87,37 @@ def replace_all(
             )
         text = text.replace(old, new)
     return text, assumed
+
+
+def _replaced_as_meant(text: str, old: str, new: str, *, has_crlf: bool) -> tuple[str, str] | None:
+    """The text with the one place replaced that was meant, and what was assumed."""
+    loose = _replaced_loosely(text, old, new, has_crlf=has_crlf)
+    if loose is None or loose[1].endswith(LOOKING_ALIKE):
+        loose = _replaced_alike(text, old, new) or loose
+    if loose:
+        return loose
+    for other, put, difference in [*meant(with_lf(old), with_lf(new))]:
+        wanted = with_crlf(other) if has_crlf else other
+        if wanted.strip() and text.count(wanted) == 1:
+            line = text.count("\n", 0, text.index(wanted)) + 1
+            told = f"at line {line}, where the old text differs in {difference}"
+            return text.replace(wanted, with_crlf(put) if has_crlf else put), told
+        if wanted.strip() and (loose := _replaced_loosely(text, wanted, put, has_crlf=has_crlf)):
+            return loose
+    return None
+
+
+def _replaced_alike(text: str, old: str, new: str) -> tuple[str, str] | None:
+    """The same for a place, also within a line, that differs in signs which look alike: those that stay are
+    the file's."""
+    folded, wanted = alike(text), alike(old)
+    if folded.count(wanted) != 1:
+        return None
+    start = folded.index(wanted)
+    put = with_signs_of(text[start : start + len(old)], old, new)
+    line = text.count("\n", 0, start) + 1
+    told = f"at line {line}, where the old text differs in {LOOKING_ALIKE}"
+    return text[:start] + put + text[start + len(old) :], told
 
 
 def _replaced_loosely(text: str, old: str, new: str, *, has_crlf: bool) -> tuple[str, str] | None:
@@ -111,31 +137,9 @@ def _replaced_loosely(text: str, old: str, new: str, *, has_crlf: bool) -> tuple
     )
     if lines[end - 1 :] == [lines[end - 1]] and put:  # the last line of a file that does not end in one
         put[-1] = put[-1].removesuffix(ending)
-    told = f"at line {start + 1}, where the old text differs in {places[0].difference}"
+    difference = places[0].difference or "its line ends"
+    told = f"at line {start + 1}, where the old text differs in {difference}"
     return "\n".join([*lines[:start], *put, *lines[end:]]), told
-
-
-def nearest(text: str, wanted: str) -> str:
-    """The lines most like the wanted ones, with some around them, so that the model can correct itself; all
-    lines of a short file."""
-    lines, wanted_lines = lines_of(text), lines_of(wanted)
-    if len(lines) <= _SHORT_FILE and len(text) <= _SHORT_FILE * 100:
-        return f" The file has:\n{text}"
-    key = max(wanted_lines, key=lambda line: len(line.strip()), default="")
-    matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(key.strip()[:_MAX_COMPARED])
-    best, best_ratio = -1, _NEAR_ENOUGH
-    for index, line in enumerate(lines[:_MAX_LINES_COMPARED]):
-        matcher.set_seq1(line.strip()[:_MAX_COMPARED])
-        bounds = (matcher.real_quick_ratio(), matcher.quick_ratio())
-        if min(bounds) > best_ratio and (ratio := matcher.ratio()) > best_ratio:
-            best, best_ratio = index, ratio
-    if best < 0:
-        return " Read the file again to see what it contains."
-    at = max(best - wanted_lines.index(key), 0)
-    first, last = max(at - _AROUND, 0), at + min(len(wanted_lines), _MAX_NEAR) + _AROUND
-    shown = "\n".join(line[:_MAX_SHOWN] for line in lines[first:last])
-    return f" The nearest text is here, from line {first + 1}:\n{shown}"
 
 
 TOOL = Tool(

@@ -31,7 +31,7 @@ def notebook_text(text: str) -> str:
     try:
         notebook = msgspec.json.decode(text, type=_Notebook)
         return "\n\n".join(_cell(number, cell) for number, cell in enumerate(notebook.cells, 1))
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return ""
 
 

@@ -63,7 +63,7 @@ async def _changes(place: CallContext, file: FilePatch) -> list[Change]:
     )
     data, assumed = content.data, ()
     if decoded is not None:
-        text, assumed = apply_hunks(decoded.text, file)
+        text, assumed = apply_hunks(decoded.text, file, hide=place.hide)
         data = encoded(decoded, text, file.old)
     if not file.new:
         if file.hunks and data:

@@ -59,11 +59,18 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Primed(msgspec.Struct, frozen=True, kw_only=True):
-    """A text for the model, the files that it shows, and those of them that were read whole."""
+    """A text for the model, the files that it shows, and those of them that were read whole. `blocks` are the
+    files alone, each in a fence; `others` are files of a small project that are not shown."""
 
     text: str = ""
     files: tuple[ShownFile, ...] = ()
     whole: tuple[Content, ...] = ()
+    blocks: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    @property
+    def is_all_whole(self) -> bool:
+        return len(self.blocks) == len(self.files)
 
 
 class _Bound:
@@ -131,7 +138,15 @@ def show_found(
     page.add_files(mentions)
     if has_rest and is_small:
         page.add_rest([path for path in found.paths if path not in {each.path for each in mentions}])
-    return Primed(text=page.text, files=tuple(page.shown), whole=tuple(page.whole))
+    shown = {item.path for item in page.shown}
+    others = tuple(path for path in found.paths if path not in shown) if is_small else ()
+    return Primed(
+        text=page.text,
+        files=tuple(page.shown),
+        whole=tuple(page.whole),
+        blocks=tuple(page.blocks),
+        others=others,
+    )
 
 
 def unchanged(files: Files, shown: Iterable[tuple[str, ShownFile]]) -> list[Content]:
@@ -210,6 +225,7 @@ class _Page:
         self._parts: list[str] = []
         self.shown: list[ShownFile] = []
         self.whole: list[Content] = []
+        self.blocks: list[str] = []
 
     @property
     def text(self) -> str:
@@ -244,11 +260,12 @@ class _Page:
         lines = lines_of(text)
         head = _FORMS[0].format(path=mention.path, count=len(lines))
         whole = "\n".join([head, text.removesuffix("\n")])
-        if self._are_fenced and "```" not in text:
+        if self._are_fenced:
             whole = block(mention.path, text.removesuffix("\n"))
         sha256 = hashlib.sha256(content.data).hexdigest()
         if _size(whole) <= max(share, self._left // 2):
             self._add(whole)
+            self.blocks += [whole] if self._are_fenced else []
             self.shown.append(ShownFile(path=mention.path, sha256=sha256))
             self.whole.append(content)
             return

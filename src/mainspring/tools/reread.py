@@ -82,7 +82,7 @@ def _has_lines(shown: ShownText, data: bytes, first: int, last: int, is_same: Ca
 def _path_of(arguments: str) -> str:
     try:
         path = msgspec.json.decode(arguments, type=_Given).path
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
     return path if isinstance(path, str) else ""
 

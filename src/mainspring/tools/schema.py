@@ -120,6 +120,8 @@ def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | dict[str, Any] |
         return f"The arguments of {tool.name} are nested more than {_MAX_DEPTH} deep. Send them flatter."
     try:
         value = loads(text or "{}")
+        # JSON in a text, as models write it
+        value = loads(value) if isinstance(value, str) and value.strip() else value
     except ValueError as error:
         return f"The arguments of {tool.name} are not valid JSON ({error}). Send one JSON object."
     if not isinstance(value, dict):
@@ -133,9 +135,47 @@ def decode_arguments(tool: Tool, text: str) -> msgspec.Struct | dict[str, Any] |
     try:
         return msgspec.convert(value, tool.arguments, dec_hook=_validated)
     except msgspec.ValidationError as error:
+        if (meant := _as_meant(cast("dict[str, Any]", value), tool.arguments)) is not None:
+            return meant
         fields = ", ".join(tool.arguments.__struct_fields__) or "none"
         reason = _located(str(error), parameters_of(tool.arguments))
         return f"The arguments of {tool.name} do not fit: {reason}. Its fields are: {fields}."
+
+
+def _as_meant(value: dict[str, Any], arguments: type[msgspec.Struct]) -> msgspec.Struct | None:
+    """Arguments with numbers, lists and the like in the form of a text (small models write `"3"`), or with
+    the fields of a list's only item beside it or in its place."""
+    given = {name: _unpacked(field) for name, field in value.items()}
+    for fields in (value, given, _gathered(given, arguments)):
+        try:
+            return msgspec.convert(fields, arguments, dec_hook=_validated, strict=False)
+        except msgspec.ValidationError:
+            continue
+    return None
+
+
+def _gathered(value: dict[str, Any], arguments: type[msgspec.Struct]) -> dict[str, Any]:
+    fields = msgspec.structs.fields(arguments)
+    beside = {name: value[name] for name in value if all(name != field.name for field in fields)}
+    for field in fields:
+        kind = get_args(field.type)[0] if get_origin(field.type) is Annotated else field.type
+        if get_origin(kind) is not tuple:
+            continue
+        if isinstance(value.get(field.name), dict):
+            return {**value, field.name: [value[field.name]]}
+        if beside and field.name not in value:
+            kept = {name: each for name, each in value.items() if name not in beside}
+            return {**kept, field.name: [beside]}
+    return value
+
+
+def _unpacked(field: Any) -> Any:
+    if not isinstance(field, str) or not field.lstrip().startswith(("[", "{")):
+        return field
+    try:
+        return loads(field)
+    except ValueError:
+        return field
 
 
 def _is_too_deep(text: str) -> bool:
@@ -210,6 +250,11 @@ def _tool(function: Function, *, effect: EffectOfCall, cost_usd: Price, is_recur
     if not inspect.iscoroutinefunction(function):
         remedy = "Write an async function with types and a docstring that calls it."
         raise UsageError(f"The tool {name} must be an async function.", remedy=remedy)
+    if not callable(effect) and effect not in get_args(Effect):
+        words = ", ".join(get_args(Effect))
+        raise UsageError(
+            f"The tool {name} cannot have the effect {effect!r}.", remedy=f"It is one of {words}."
+        )
     description = inspect.getdoc(function)
     if not description:
         raise UsageError(f"The tool {name} needs a docstring: it is what the model reads.")

@@ -43,6 +43,18 @@ class ShellArguments(Arguments, frozen=True):
 async def _run(arguments: ShellArguments, place: CallContext) -> Output:
     if arguments.background:
         return await _start(arguments, place)
+    timeout_s = timeout_of(arguments)
+    sandbox = await place.sandbox()
+    decoder = getincrementaldecoder("utf-8")("replace")
+    finished = await sandbox.run(
+        _command(arguments, place, timeout_s),
+        on_output=lambda chunk: place.show(decoder.decode(chunk)),
+    )
+    return await output_of(finished, arguments, place)
+
+
+def timeout_of(arguments: ShellArguments) -> float:
+    """The time limit of a command in the foreground."""
     if arguments.terminal or arguments.stay or arguments.service:
         raise ToolFailed("terminal, stay and service are for background=true only; nothing was run.")
     timeout_s = _usual_timeout_s(arguments.command) if arguments.timeout_s is None else arguments.timeout_s
@@ -50,15 +62,16 @@ async def _run(arguments: ShellArguments, place: CallContext) -> Output:
         raise ToolFailed(
             f"timeout_s must be above 0 and at most {_MAX_TIMEOUT_S:g}; for longer use background=true."
         )
-    sandbox = await place.sandbox()
-    decoder = getincrementaldecoder("utf-8")("replace")
-    finished = await sandbox.run(
-        _command(arguments, place, timeout_s),
-        on_output=lambda chunk: place.show(decoder.decode(chunk)),
-    )
+    return timeout_s
+
+
+async def output_of(
+    finished: CommandResult, arguments: ShellArguments, place: CallContext, *notices: str
+) -> Output:
+    """What the model is told of a command in the foreground, with `notices` at its end."""
     is_error = finished.exit_code != 0 or bool(finished.stopped)
     wanted = _interactive().asked_for_somebody(arguments.command, finished)
-    text = told(finished, advice=wanted or _advice(finished))
+    text = "\n".join((told(finished, advice=wanted or _advice(finished)), *notices))
     output = Output(
         text=text, is_error=is_error, exit_code=finished.exit_code, left_running=finished.left_running
     )

@@ -21,12 +21,6 @@ _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b"))
 _MAX_CONTROL_SHARE = 0.02
 
 
-def whole_characters(text: str) -> str:
-    """Half a character, as file names and command lines can have, cannot be written: it becomes a question
-    mark."""
-    return text.encode("utf-8", "replace").decode()
-
-
 class Decoded(msgspec.Struct, frozen=True):
     """A text and what it takes to write it back."""
 

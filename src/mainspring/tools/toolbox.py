@@ -16,11 +16,11 @@ import msgspec
 from mainspring.approvals import Effect
 from mainspring.errors import JournalError, UsageError
 from mainspring.events import CallAsked, ToolSpec, tool_of
+from mainspring.events.escaping import whole_characters
 from mainspring.models.wires.messages import wire_name
 from mainspring.tools import CallContext, FileVersions, Output, Tool, ToolFailed
 from mainspring.tools.bounds import bounded
 from mainspring.tools.schema import decode_arguments, spec_of
-from mainspring.tools.text import whole_characters
 
 _GRACE_S = 0.8
 _SHOWN_NAME = 80
@@ -53,6 +53,11 @@ class Prepared(msgspec.Struct, frozen=True):
     def is_repeatable(self) -> bool:
         """Whether a call that may have run already can simply be run again."""
         return self.tool.goes_on or self.is_harmless
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether a call reaches out of every sandbox here."""
+        return self.effect == "network" or self.tool.is_elsewhere
 
     @property
     def is_harmless(self) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from mainspring.sandbox.files import Version
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described, found_at, look_at, write_file
-from mainspring.tools.fitting import placeholder
+from mainspring.tools.placeholders import placeholder
 from mainspring.tools.schema import Arguments
 from mainspring.tools.text import decode
 

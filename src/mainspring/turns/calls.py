@@ -135,18 +135,6 @@ def _doubles(calls: Sequence[CallAsked]) -> set[str]:
     }
 
 
-async def record_lost(runtime: Runtime) -> None:
-    """Records what calls did to files before the process that ran them died."""
-    lost = (call.asked for call in runtime.state.open_calls if call.is_lost)
-    tools = [(asked.call, runtime.workbench.toolbox.tool(asked.name)) for asked in lost]
-    calls = [call for call, tool in tools if not (tool and tool.effect in ("none", "read"))]
-    if calls:
-        changed = await runtime.workbench.time_machine.end(
-            calls, runtime.recorder.put_blobs, is_certain=False
-        )
-        await runtime.record(*([changed] if changed else []))
-
-
 async def _run_call(runtime: Runtime, call: OpenCall, *, is_double: bool, room: int) -> End | None:
     prepared = _prepare(runtime, call.asked)
     if call.is_lost and (isinstance(prepared, Output) or not prepared.is_repeatable):
@@ -174,7 +162,7 @@ def _prepare(runtime: Runtime, asked: CallAsked, edited: str | None = None) -> P
     """The call with its secrets put back; its `text` keeps what stands in for them. What is sent to others
     gets none: there it could only be a leak."""
     prepared = runtime.workbench.toolbox.prepare(asked, edited)
-    if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.effect == "network":
+    if isinstance(prepared, Output) or "__secret_" not in prepared.text or prepared.is_outside:
         return prepared
     unresolved = runtime.recorder.vault.unresolved(prepared.text)
     if unresolved and not prepared.is_harmless:
@@ -225,7 +213,8 @@ async def _run(runtime: Runtime, permitted: Permitted[Prepared], *, room: int) -
         suspicious=suspicions(output.text),
         left_running=output.left_running,
     )
-    await settle_call(runtime, prepared.call, output.cost_usd, *changed, ended)
+    call, usd = prepared.call, output.cost_usd
+    await settle_call(runtime, call, usd, *changed, ended, is_going_on=output.is_going_on)
 
 
 async def _earlier(runtime: Runtime) -> list[ShownText]:
@@ -336,13 +325,13 @@ def _refused(call: OpenCall, refused: Refused) -> CallEnded:
 async def _wanted(runtime: Runtime, call: OpenCall, prepared: Prepared) -> Wanted[Prepared]:
     """Tools that only touch files are held by `Files`; the sandbox is chosen when another one is judged."""
     is_file_tool = prepared.effect in _FILE_EFFECTS
-    is_ours = prepared.effect == "network"  # this process reaches out itself, outside every sandbox
     proposed = proposed_of(
         prepared,
         files=runtime.workbench.files,
         workspace=runtime.state.workspace,
         session=runtime.state.session,
-        is_contained=is_file_tool or (not is_ours and _contains(await runtime.sandbox(), prepared)),
+        is_contained=is_file_tool
+        or (not prepared.is_outside and _contains(await runtime.sandbox(), prepared)),
     )
     tool = prepared.tool
     return Wanted(
@@ -358,7 +347,7 @@ async def _wanted(runtime: Runtime, call: OpenCall, prepared: Prepared) -> Wante
 
 def _is_judged_at_once(runtime: Runtime, prepared: Prepared) -> bool:
     """Whether no sandbox has to be chosen first: that takes its time, and the reply must not wait for it."""
-    return runtime.has_sandbox or prepared.effect in (*_FILE_EFFECTS, "network")
+    return runtime.commands.chosen is not None or prepared.is_outside or prepared.effect in _FILE_EFFECTS
 
 
 def _contains(sandbox: Sandbox, prepared: Prepared) -> bool:

@@ -71,7 +71,8 @@ class SessionHost:
         return await self._runtime.sandbox()
 
     async def record(self, *events: Event) -> None:
-        await self._runtime.record(*events, is_durable=False)
+        is_begun = any(isinstance(each, HookStarted) for each in events)  # what runs is on record before
+        await self._runtime.record(*events, is_durable=is_begun)
 
 
 class SessionHooks:

@@ -18,7 +18,7 @@ from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import ask
 from mainspring.turns.output import check_output
 from mainspring.turns.runtime import Runtime
-from mainspring.turns.small import is_asked_for_effect, told_dropped
+from mainspring.turns.small import as_asked, is_asked_for_effect, told_dropped
 from mainspring.turns.spend import reserve, settle
 from mainspring.turns.steers import take_steers
 from mainspring.turns.upkeep import (
@@ -87,15 +87,18 @@ async def _step(runtime: Runtime) -> End | None:
     )
     if isinstance(reservation, Refusal):
         return refused(reservation)
-    request = Request(
-        system=state.prompt.system,
-        tools=state.prompt.tools,
-        messages=[*_first_message(model, state.prompt.context), *messages],
-        max_output_tokens=reservation.max_output_tokens,
-        effort=state.effort,
-        schema=state.output_schema,
-        temperature=state.sampling.temperature,
-        seed=state.sampling.seed,
+    request = await as_asked(
+        runtime,
+        Request(
+            system=state.prompt.system,
+            tools=state.prompt.tools,
+            messages=[*_first_message(model, state.prompt.context), *messages],
+            max_output_tokens=reservation.max_output_tokens,
+            effort=state.effort,
+            schema=state.output_schema,
+            temperature=state.sampling.temperature,
+            seed=state.sampling.seed,
+        ),
     )
     try:
         reply, finished = await ask(
@@ -106,7 +109,8 @@ async def _step(runtime: Runtime) -> End | None:
     except MediaRefused as error:
         await leave_out_refused_media(runtime, error)
         return None
-    runtime.history.measured(finished.usage.input_tokens, state.prompt_size)
+    if request.short is None:  # else less was sent than the history holds
+        runtime.history.measured(finished.usage.input_tokens, state.prompt_size)
     said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
     said = runtime.recorder.hidden(said)
     starts: list[CallStarted] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 
 from mainspring.errors import ModelError
 from mainspring.events import CallDelta, Delta, RequestFailed, Usage
@@ -35,15 +35,19 @@ async def ask(
     """The reply. Failures are recorded under `step`, 0 when the request belongs to none."""
     reply = ReplyBuilder()
     try:
-        with RedactedDeltas(runtime.recorder.vault, show) as shown:
+        with _readied(runtime), RedactedDeltas(runtime.recorder.vault, show) as shown:
             return reply, await _receive(runtime, model, request, reply, step, shown)
     except asyncio.CancelledError:
         await settle(runtime, reservation, _partly(reply, input_tokens))
         raise
     except ModelError as error:
-        failed = failure(error, step=step, model=model.name)
+        failed = await failure(runtime, error, step=step, model=model.name)
         await settle(runtime, reservation, _partly(reply, input_tokens), failed, is_failed=True)
         raise
+
+
+def _readied(runtime: Runtime) -> AbstractContextManager[None]:
+    return runtime.commands.readied() if runtime.has_shell else nullcontext()
 
 
 async def _receive(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -13,9 +13,10 @@ from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant, GrantFile, arguments_sha256
 from mainspring.approvals.permit import Gate
 from mainspring.approvals.questions import Approver, Questions
+from mainspring.approvals.quorums import NotEntitled, OpenRequest, check_entitled
 from mainspring.disk.inbox import Inbox
 from mainspring.errors import UsageError
-from mainspring.events import SCOPES, ApprovalAsked, ApprovalGiven, CallAsked, Scope
+from mainspring.events import SCOPES, ApprovalAdded, ApprovalAsked, ApprovalGiven, CallAsked, Origin, Scope
 from mainspring.folds.state import State
 from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.redaction import redacted
@@ -25,13 +26,15 @@ from mainspring.tools.ask import NAME as ASK
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     """What may run, and who answers where the policy says to ask. Without a file for grants a yes is for
-    once; `inbox` holds the commands that other processes left."""
+    once; `inbox` holds the commands that other processes left. `on_refused` is told of answers of people who
+    may not give them."""
 
     policy: Policy
     grants: GrantFile | None = None
     approver: Approver | None = None
     timeout_s: float | None = None
     inbox: Inbox | None = None
+    on_refused: Callable[[NotEntitled], Awaitable[None]] | None = None
 
 
 class Approvals:
@@ -59,6 +62,8 @@ class Approvals:
             timeout_s=permissions.timeout_s,
             inbox=permissions.inbox,
             bad_edit=self._unusable,
+            check_entitled=self._check_entitled,
+            on_refused=permissions.on_refused,
         )
 
     @property
@@ -71,22 +76,49 @@ class Approvals:
         return SCOPES if self._grants else SCOPES[:1]
 
     async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
-        """The recorded answer of a person, or None when there is nobody to ask."""
+        """The recorded answer of a person, or of the last of several; None when there is nobody to ask."""
+        if question.quorums:
+            owners = dict.fromkeys((*question.owners, *self._state().requests.everybody))
+            question = msgspec.structs.replace(question, owners=tuple(owners))
         sha256, open_call = question.arguments_sha256, self._state().open_call(question.call)
         if open_call and open_call.answer and open_call.answer.arguments_sha256 == sha256:
             return open_call.answer
         if earlier := self._state().requests.earlier_answer(question):
             await self._recorder.record(question, earlier)
             return earlier
-        with self.questions.opened(question):
-            on_record = open_call.question if open_call else None
-            if on_record is None or on_record.arguments_sha256 != sha256:
-                await self._recorder.record(question)
-            given = await self.questions.first_answer(question.call)
-        if given is not None:
-            await self._recorder.record(given)
+        on_record = open_call.question if open_call else None
+        is_recorded = on_record is not None and on_record.arguments_sha256 == sha256
+        while True:
+            request = self._state().requests.request(question.call) if is_recorded else None
+            with self.questions.opened((request or OpenRequest(question)).shown):
+                if not is_recorded:
+                    await self._recorder.record(question)
+                    is_recorded = True
+                given = await self.questions.first_answer(question.call)
+            if given is None:
+                return None
+            counted = await self._count(given)
             self.questions.recorded(question.call)
-        return given
+            if isinstance(counted, ApprovalGiven):
+                return counted
+
+    async def take(self, given: ApprovalGiven) -> None:
+        """Takes the answer of a person, also where nobody waits for it."""
+        given = msgspec.structs.replace(given, agreed=())
+        if not self.questions.answer(given):
+            await self._count(given)
+
+    async def _count(self, given: ApprovalGiven) -> ApprovalGiven | ApprovalAdded:
+        """Puts an answer on record: that it decides, or that one of several people agreed."""
+        counted = self._state().requests.counted(self._named(given))
+        await self._recorder.record(counted)
+        return counted
+
+    def _named(self, given: ApprovalGiven) -> ApprovalGiven:
+        """The answer with who gives it: whoever gives the commands here, unless it says somebody else."""
+        if given.origin is not None or given.by != "user":
+            return given
+        return msgspec.structs.replace(given, origin=self._recorder.origin or Origin())
 
     async def ask_question(self, call: str, question: str) -> str | None:
         """What a person answers while a call runs; None when they refuse or nobody can be asked."""
@@ -122,4 +154,8 @@ class Approvals:
         return self._bad_edit(call.asked, given.edited_arguments)
 
     def _refusal(self, given: ApprovalGiven) -> str:
-        return self._state().requests.refusal(given)
+        return self._state().requests.refusal(self._named(given))
+
+    def _check_entitled(self, given: ApprovalGiven) -> None:
+        named = self._named(given)
+        check_entitled(self._state().requests.request(given.call), named)

@@ -10,11 +10,11 @@ import asyncio
 
 from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.events import PRIMING_SOURCE, AssistantSaid, NoteAdded, Recorded, ShownFile, UserSaid
+from mainspring.events.escaping import whole_characters
 from mainspring.secrets.injection import suspicions
 from mainspring.tools.primer import Found, also_named, find_named, show_found, unchanged
-from mainspring.tools.text import whole_characters
 from mainspring.turns.runtime import Runtime
-from mainspring.turns.small import said_again
+from mainspring.turns.small import draft_page
 from mainspring.turns.suite import project_of, run_suite
 from mainspring.workspace.affected import command_for, is_test
 
@@ -46,9 +46,10 @@ async def prime(runtime: Runtime) -> None:
         has_rest=state.prompt.profile == "small",
         report=report,
     )
-    if not primed.text:
+    text = await draft_page(runtime, said.text, primed) or primed.text
+    if not text:
         return
-    text = whole_characters(primed.text + said_again(runtime, said.text, primed.files))
+    text = whole_characters(text)
     note = NoteAdded(text=text, source=PRIMING_SOURCE, suspicious=suspicions(text), files=primed.files)
     await runtime.record(note, is_durable=False)
     for content in primed.whole:

@@ -19,6 +19,7 @@ from mainspring.catalog import Day
 from mainspring.context.guards import IDLE_STEPS, Guards, load_guards
 from mainspring.context.history import History, Projection
 from mainspring.context.work import UNASSISTED, WorkSettings
+from mainspring.errors import JournalError
 from mainspring.events import (
     Compacted,
     Delta,
@@ -31,6 +32,7 @@ from mainspring.events import (
     StatusDelta,
     UserSaid,
 )
+from mainspring.folds.caps import TeamLeft
 from mainspring.folds.ledger import TimeLeft
 from mainspring.folds.processes import Handles
 from mainspring.folds.state import State, load_state
@@ -44,6 +46,7 @@ from mainspring.tools.toolbox import Prepared, Toolbox
 from mainspring.turns.feed import Feed
 from mainspring.turns.permissions import Approvals, Permissions
 from mainspring.turns.router import Router
+from mainspring.turns.session_sandbox import SessionSandbox
 from mainspring.waits.reach import Reach, WaitContext
 from mainspring.workspace import TimeMachine, Unrecorded
 from mainspring.workspace.instructions import NestedInstructions
@@ -54,7 +57,6 @@ CHECKPOINT_EVENTS = 2000
 """After how many new events the folds are kept again."""
 
 _CHECKPOINT = "mainspring.turns.checkpoint"  # loaded when there is one to read or to write
-
 _RUNS_COMMANDS = "shell"
 
 
@@ -102,6 +104,11 @@ class ChangeChecks(Protocol):
 class RegressionGuard(Protocol):
     """Knows what the project's tests said before a turn changed anything, and says what is worse since."""
 
+    @property
+    def is_measuring(self) -> bool:
+        """Whether runs of all tests also tell which lines they reached."""
+        ...
+
     async def is_due(self, runtime: Runtime, /) -> bool:
         """Whether the turn has changed nothing yet, and the tests should run before it does."""
         ...
@@ -126,11 +133,13 @@ class RegressionGuard(Protocol):
 
 class Workbench(msgspec.Struct, frozen=True, kw_only=True):
     """What the calls of a session work with. `choose_sandbox` is asked when a sandbox is first needed;
-    `processes` is the folder of background processes; `nested` finds the instructions of subfolders."""
+    `load_for_commands` loads, in a thread, the code that a first command needs besides; `processes` is the
+    folder of background processes; `nested` finds the instructions of subfolders."""
 
     toolbox: Toolbox
     files: Files
     choose_sandbox: Callable[[], Awaitable[Sandbox]]
+    load_for_commands: Callable[[], None] = lambda: None
     time_machine: TimeMachine = Unrecorded()
     processes: Path | None = None
     nested: NestedInstructions | None = None
@@ -139,13 +148,22 @@ class Workbench(msgspec.Struct, frozen=True, kw_only=True):
     work: WorkSettings = UNASSISTED
 
 
+class TeamCaps(Protocol):
+    """What a team lets people spend, whatever their own limits are."""
+
+    async def left(self) -> TeamLeft | None:
+        """The cap that leaves the least; None when there is none."""
+        ...
+
+
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """What may be spent: `limits` are those of the next turn, `parent` is whose caps are shared, `day` counts
-    what all sessions spend."""
+    what all sessions spend, and `team` what their people do."""
 
     limits: Limits = Limits()
     parent: Runtime | None = None
     day: Day | None = None
+    team: TeamCaps | None = None
 
 
 class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,9 +221,7 @@ class Runtime:
         """Calls whose start is on record, or about to be, and whose tool did not begin yet."""
         self._projection = Projection(models.current.encode)
         self._kept_seq = 0
-        self._sandbox: Sandbox | None = None
-        self._choosing = asyncio.Lock()
-        self._expected: asyncio.Future[Sandbox] | None = None
+        self.commands = SessionSandbox(workbench.choose_sandbox, workbench.load_for_commands)
 
     @property
     def journal(self) -> JournalReader:
@@ -303,27 +319,21 @@ class Runtime:
         self.feed.show(delta)
 
     @property
-    def has_sandbox(self) -> bool:
-        return self._sandbox is not None
-
-    @property
-    def sandbox_name(self) -> str:
-        """Where commands run; empty until one was needed."""
-        return self._sandbox.name if self._sandbox else ""
+    def has_shell(self) -> bool:
+        """Whether a model may want commands run."""
+        return self.workbench.toolbox.tool(_RUNS_COMMANDS) is not None
 
     def expect_call(self, tool: str) -> None:
-        """Begins to choose the sandbox while the model is still writing its first command."""
-        if tool == _RUNS_COMMANDS and self._sandbox is None and self._expected is None:
-            self._expected = asyncio.ensure_future(self.workbench.choose_sandbox())
+        """Gets ready for a call that the model is still writing."""
+        if tool == _RUNS_COMMANDS:
+            self.commands.expect()
+        known = self.workbench.toolbox.tool(tool)
+        if known and known.effect not in ("none", "read"):
+            self.workbench.time_machine.expect()
 
     async def sandbox(self) -> Sandbox:
         """Where commands run; chosen, and recorded, when it is first needed."""
-        async with self._choosing:
-            if self._sandbox is None:
-                expected, self._expected = self._expected, None
-                self._sandbox = await (expected or self.workbench.choose_sandbox())
-                await self.record(SandboxChosen(rung=self._sandbox.name))
-            return self._sandbox
+        return await self.commands.get(lambda chosen: self.record(SandboxChosen(rung=chosen.name)))
 
     async def take_model(self) -> Model:
         """The model that the journal names by now, with the history projected for it, in the form in which it
@@ -347,7 +357,7 @@ class Runtime:
         return compacted
 
     async def close(self, failure: BaseException | None = None) -> None:
-        """Ends the subscribers, with the failure if there was one, and closes all that was given."""
+        """Ends the subscribers, and closes all that was given; a full disk does not hide a `failure`."""
         self.feed.close(failure)
         try:
             if failure is None:
@@ -355,19 +365,15 @@ class Runtime:
             await self.workbench.time_machine.close()
             if self.upkeep.checks:
                 await self.upkeep.checks.close()
-            await self._close_sandbox()
+            await self.commands.close()
             await self.models.close()
         finally:
-            await self.recorder.close()
-
-    async def _close_sandbox(self) -> None:
-        if self._expected is not None:
-            # Nothing needed it, so nobody needs to know why there may be none.
-            (chosen,) = await asyncio.gather(self._expected, return_exceptions=True)
-            if not isinstance(chosen, BaseException):
-                await chosen.close()
-        if self._sandbox is not None:
-            await self._sandbox.close()
+            try:
+                await self.recorder.close()
+            except JournalError as error:
+                if failure is None:
+                    raise
+                failure.add_note(f"What went before it could not be recorded: {error.message}")
 
     def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
         for item in recorded:

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from mainspring.context.mentions import is_source
 from mainspring.events import (
+    ATTEMPTS_SOURCE,
     EFFECT_SOURCE,
     TESTS_SOURCE,
     CallStarted,
     FileChange,
     FilesChanged,
     NoteAdded,
-    ShownFile,
+    UserSaid,
 )
-from mainspring.models.drafts import WRITE, asked, paths_in
+from mainspring.models import Request
+from mainspring.models.drafts import WRITE, alone, asked, is_asked, is_said, page, paths_in, without_pages
 from mainspring.tools import MAX_TEXT
+from mainspring.tools.primer import Primed
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.stuck import hotter
 from mainspring.workspace.affected import is_test
 
 _RESULT_TEXT = 6_000
-_MAX_SAID_AGAIN = 800
+_MAX_TASK = 8_000
 _MAX_WHOLE_BYTES = 4_000
-_SAID_AGAIN = "\n--- your task, to be done now\n{task}\n\n{form}"
 _PASSED = "If all that was asked is done, answer now."
+_CLOSING = "All tests pass. Say in one short sentence what you changed."
 _IDLE = (
     "You have changed nothing and run nothing. If the task needs that, do it now with the tools; otherwise"
     " repeat your answer."
@@ -34,6 +39,7 @@ _IDLE = (
 _UNCHANGED = "Nothing has changed: the files are as they were. Do the task now."
 _FENCE = "```"
 _DROPPED = "One action a reply: only your first was done, {count} behind it not. Send what is still needed."
+_OF_THE_USER = frozenset({"map", "instructions", "skills", "memory"})
 _DEEDS = ("FilesChanged", "CallStarted", "NoteAdded")
 
 
@@ -47,17 +53,60 @@ def told_dropped(count: int) -> list[NoteAdded]:
     return [NoteAdded(text=_DROPPED.format(count=count), source="mainspring")] if count else []
 
 
-def said_again(runtime: Runtime, task: str, shown: Sequence[ShownFile]) -> str:
-    """A short task once more, behind the files that were shown for it, and in which form to change them where
-    all of them were shown whole: small models do what stands last. A file that the task names and that is not
-    there yet is the example: it is what is wanted."""
-    if runtime.state.prompt.profile != "small" or not shown or len(task) > _MAX_SAID_AGAIN:
+async def draft_page(runtime: Runtime, task: str, primed: Primed) -> str:
+    """What a small model is asked instead of being offered tools, where all that it needs can be shown whole:
+    for whole files. A file that the task names and that is not there yet is the example: it is what is
+    wanted."""
+    if runtime.state.prompt.profile != "small" or not _may_write(runtime) or len(task) > _MAX_TASK:
         return ""
-    is_whole = not any(item.first_line for item in shown)
-    paths = [item.path for item in shown]
     wanted = next((path for path in paths_in(task) if not (runtime.state.workspace / path).exists()), "")
-    form = asked(wanted or _example(paths)) if is_whole and _may_write(runtime) else ""
-    return _SAID_AGAIN.format(task=task, form=form).rstrip()
+    if not primed.is_all_whole or not (primed.files or wanted):
+        return ""
+    example = wanted or _example([item.path for item in primed.files])
+    return page(primed.blocks, primed.others, task, await _failure(runtime), example)
+
+
+async def _failure(runtime: Runtime) -> str:
+    """What the attempt before this one failed with."""
+    began = await runtime.journal.last("AttemptStarted")
+    told = await runtime.journal.read(after=began.seq if began else runtime.last_seq, kinds=("NoteAdded",))
+    notes = [item.event for item in told if isinstance(item.event, NoteAdded)]
+    return next((note.text.partition("\n\n")[2] for note in notes if note.source == ATTEMPTS_SOURCE), "")
+
+
+async def as_asked(runtime: Runtime, request: Request) -> Request:
+    """A small model is sent no more than it needs: with a page the page, and with the question what was done
+    the task and its files. What a program or the user's own files tell it stays. Tests that the task does not
+    name are kept as they are."""
+    prompt, messages = runtime.state.prompt, request.messages
+    is_closing = is_said(messages, _CLOSING)
+    if prompt.profile != "small" or not (is_closing or is_asked(messages)):
+        return request
+    is_ours = any(part.name == "work" and part.size == len(request.system) for part in prompt.parts)
+    is_plain = bool(prompt.context) and not any(part.name in _OF_THE_USER for part in prompt.parts)
+    messages = messages[1:] if is_plain else messages
+    task, shown = await _task(runtime), await _shown(runtime)
+    kept = tuple(path for path in shown if is_test(path) and path not in task)
+    short = msgspec.structs.replace(
+        request,
+        system="" if is_ours else request.system,
+        messages=without_pages(messages) if is_closing else alone(messages),
+        tools=() if is_closing else request.tools,
+        kept_files=kept,
+    )
+    return msgspec.structs.replace(request, kept_files=kept, short=short)
+
+
+async def _task(runtime: Runtime) -> str:
+    said = await runtime.journal.last("UserSaid")
+    return said.event.text if said and isinstance(said.event, UserSaid) else ""
+
+
+async def _shown(runtime: Runtime) -> list[str]:
+    """The files that a note of this turn shows."""
+    said = await runtime.journal.last("UserSaid")
+    noted = await runtime.journal.read(after=said.seq if said else 0, kinds=("NoteAdded",))
+    return [item.path for each in noted if isinstance(each.event, NoteAdded) for item in each.event.files]
 
 
 def after_tests(runtime: Runtime, changes: Sequence[FileChange], *, is_passed: bool) -> str:
@@ -65,7 +114,8 @@ def after_tests(runtime: Runtime, changes: Sequence[FileChange], *, is_passed: b
     if runtime.state.prompt.profile != "small" or not _may_write(runtime):
         return ""
     if is_passed:
-        return f"\n{_PASSED}"
+        is_draft = all(call.name == WRITE for call in runtime.state.last_reply.calls)
+        return f"\n{_CLOSING if is_draft else _PASSED}"
     are_short = all(change.after and change.after.size <= _MAX_WHOLE_BYTES for change in changes)
     return f"\n\n{asked(_example([change.path for change in changes]))}" if are_short else ""
 

@@ -15,9 +15,17 @@ import msgspec
 
 from mainspring.approvals import Allowance
 from mainspring.catalog import local_day
-from mainspring.events import Cap, Event, Speed, SpendReserved, SpendSettled, Usage
-from mainspring.folds.caps import is_spend_capped
-from mainspring.folds.ledger import LEAST_OUTPUT_TOKENS, MODEST_OUTPUT_TOKENS, STEP, Refusal, Tally, most_usd
+from mainspring.events import Cap, Event, Limits, Speed, SpendReserved, SpendSettled, Usage
+from mainspring.folds.caps import TeamLeft, is_spend_capped
+from mainspring.folds.ledger import (
+    CALL,
+    LEAST_OUTPUT_TOKENS,
+    MODEST_OUTPUT_TOKENS,
+    STEP,
+    Refusal,
+    Tally,
+    most_usd,
+)
 from mainspring.models import Model, Price
 from mainspring.models.output import wanted_output
 from mainspring.turns.runtime import Runtime, lineage
@@ -47,21 +55,21 @@ async def reserve(
     `unpriced_usd`), or says why it may not be made."""
     model = model or runtime.models.current
     line, price = tuple(lineage(runtime)), model.price
-    async with _today(line) as today:
+    async with _today(line) as (today, team):
         outputs: list[int] = []
         for each in line:
-            limits = each.limits
+            limits = _within(each.limits, today, team)
             fitting = each.state.ledger.affordable_output(
                 price,
                 input_tokens,
                 limits,
                 wanted=_wanted(runtime, model, input_tokens) if source == STEP else MODEST_OUTPUT_TOKENS,
                 is_step=source == STEP,
-                today=_day_of(each, today),
+                today=_day_of(limits, today),
                 child=_child(each, runtime),
             )
             if isinstance(fitting, Refusal):
-                return fitting
+                return _by_team(fitting, team) if limits != each.limits else fitting
             outputs.append(fitting)
         usage = Usage(input_tokens=input_tokens, output_tokens=min(outputs))
         reserved = SpendReserved(
@@ -75,7 +83,7 @@ async def reserve(
         )
         for each in line:
             each.state.ledger.hold(_seen_by(each, runtime, reserved))
-        is_capped = any(is_spend_capped(each.limits) for each in line)
+        is_capped = team is not None or any(is_spend_capped(each.limits) for each in line)
         reservation = Reservation(reserved, usage.output_tokens if is_capped else None, price, today)
         try:
             for each in reversed(line):
@@ -96,10 +104,6 @@ def _wanted(runtime: Runtime, model: Model, input_tokens: int) -> int:
     return min(wanted, max((model.context_tokens - input_tokens) * 3 // 4, LEAST_OUTPUT_TOKENS))
 
 
-CALL = "call"
-"""The source of a spend that is the price of a call."""
-
-
 def spend_of(call: str) -> str:
     return f"{CALL}:{call}"
 
@@ -116,8 +120,8 @@ class CallMoney:
         """What every cap above a call leaves for it; until this ends nobody else can take it. None when money
         is not capped. What the call itself has reserved already, before a crash, is still its own."""
         own = self._runtime.state.ledger.reserved_usd(spend_of(call)) or 0.0
-        async with _today(self._line) as today:
-            left = allowance(self._runtime, today)
+        async with _today(self._line) as (today, team):
+            left = allowance(self._runtime, today, team)
             yield left and msgspec.structs.replace(left, left_usd=left.left_usd + own)
 
     async def reserve(self, call: str, tool: str, usd: float | None) -> None:
@@ -137,11 +141,13 @@ class CallMoney:
             await each.record(_seen_by(each, self._runtime, reserved))
 
 
-async def settle_call(runtime: Runtime, call: str, usd: float | None, *events: Event) -> None:
+async def settle_call(
+    runtime: Runtime, call: str, usd: float | None, *events: Event, is_going_on: bool = False
+) -> None:
     """Records what a call cost (what was set aside, when nobody knows better), and `events` with it; they are
-    durable with the next request, if the call cost nothing."""
+    durable with the next request, if the call cost nothing. What is going on is settled when it ends."""
     held = runtime.state.ledger.reserved_usd(spend_of(call))
-    if held is None:
+    if held is None or is_going_on:
         await runtime.record(*events, is_durable=False)
         return
     reserved = SpendReserved(spend=spend_of(call), source=CALL, usd=held)
@@ -177,13 +183,35 @@ async def settle(
             is_failed=is_failed,
             saved_usd=reservation.price.saved_usd(usage) if reservation.price else 0.0,
         )
-        limits, today = each.limits, _day_of(each, reservation.today)
+        limits, today = each.limits, _day_of(each.limits, reservation.today)
         warnings = (*ledger.warnings(settled, limits), *ledger.day_warnings(settled, limits, today))
         await each.record(settled, *warnings, *(events if each is runtime else ()))
 
 
-def _day_of(runtime: Runtime, today: Tally | None) -> Tally | None:
-    return today if runtime.limits.day != Cap() else None
+def _day_of(limits: Limits, today: Tally | None) -> Tally | None:
+    return today if limits.day != Cap() else None
+
+
+def _within(limits: Limits, today: Tally | None, team: TeamLeft | None) -> Limits:
+    """The limits, with a cap for the day that leaves no more than the team does."""
+    if today is None or team is None:
+        return limits
+    usd = today.usd + max(team.cap_usd - team.spent_usd, 0.0)
+    if limits.day.usd is not None and limits.day.usd <= usd:
+        return limits
+    return msgspec.structs.replace(limits, day=msgspec.structs.replace(limits.day, usd=usd))
+
+
+def _by_team(refusal: Refusal, team: TeamLeft | None) -> Refusal:
+    """The refusal by a cap that stood in for the team's, as that one's."""
+    if team is None or (refusal.scope, refusal.unit) != ("day", "usd"):
+        return refusal
+    message = (
+        f"The cap of {team.about} leaves too little for another request: {team.spent_usd:.4f} of"
+        f" {team.cap_usd:.4f} USD are spent or set aside ({team.rule})."
+    )
+    remedy = "`mainspring usage --by person,project,day` says by whom. Ask an admin."
+    return Refusal(message, remedy, "day", "usd")
 
 
 def cost_usd(reservation: Reservation, usage: Usage) -> float:
@@ -199,12 +227,13 @@ def overspent(runtime: Runtime, reservation: Reservation, usage: Usage, usd: flo
     return None
 
 
-def allowance(runtime: Runtime, today: Tally | None = None) -> Allowance | None:
+def allowance(runtime: Runtime, today: Tally | None = None, team: TeamLeft | None = None) -> Allowance | None:
     """What the cap on money leaves that leaves the least, here or above; None when none is capped."""
     lefts = [
         Allowance(*left)
         for each in lineage(runtime)
-        if (left := each.state.ledger.least_left(each.limits, _day_of(each, today), _child(each, runtime)))
+        if (limits := _within(each.limits, today, team))
+        and (left := each.state.ledger.least_left(limits, _day_of(limits, today), _child(each, runtime)))
     ]
     return min(lefts, key=lambda left: left.left_usd, default=None)
 
@@ -233,12 +262,14 @@ def _seen_by(ancestor: Runtime, spender: Runtime, reserved: SpendReserved) -> Sp
 
 
 @asynccontextmanager
-async def _today(line: tuple[Runtime, ...]) -> AsyncGenerator[Tally | None]:
-    """What all sessions spent today, which stays so until this ends; None when no day is capped."""
-    day = line[0].budget.day
-    if day is None or all(each.limits.day == Cap() for each in line):
-        yield None
+async def _today(line: tuple[Runtime, ...]) -> AsyncGenerator[tuple[Tally | None, TeamLeft | None]]:
+    """What all sessions spent today, and what the team's caps leave, which stays so until this ends; None
+    when nothing of that is capped."""
+    day, caps = line[0].budget.day, line[0].budget.team
+    if day is None or (caps is None and all(each.limits.day == Cap() for each in line)):
+        yield None, None
         return
     async with day.held() as spent:
         date = local_day(time.time_ns() // 1000)
-        yield Tally(usd=spent.usd, tokens=spent.tokens, steps=spent.steps, day=date)
+        team = await caps.left() if caps else None
+        yield Tally(usd=spent.usd, tokens=spent.tokens, steps=spent.steps, day=date), team

@@ -5,13 +5,13 @@ from __future__ import annotations
 from mainspring.disk.inbox import SayCommand
 from mainspring.errors import PromptRefused
 from mainspring.events import UserSaid
-from mainspring.tools.text import whole_characters
+from mainspring.events.escaping import whole_characters
 from mainspring.turns.runtime import Runtime
 
 
 async def take_steers(runtime: Runtime) -> None:
     """Records it, now that a step is over."""
-    if (inbox := runtime.approvals.inbox) is None:
+    if (inbox := runtime.approvals.inbox) is None or not await inbox.is_filled():
         return
     for left in inbox.waiting(SayCommand):
         command = left.command

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import assert_never
 
+import msgspec
 from msgspec.structs import replace
 
 from mainspring.context.values import touched_by
@@ -82,35 +83,51 @@ async def take_rung(runtime: Runtime, tripped: GuardTripped) -> GuardTripped:
 
 async def lost_attempt(runtime: Runtime) -> End | None:
     """The end of a turn in which a small model wrote whole files that are as they were or fail their tests,
-    when it has another attempt: with them in its history it writes the same again."""
+    when its task has several attempts: with them in its history it writes the same again, also in the last
+    one."""
     calls = runtime.state.last_reply.calls
-    if not calls or any(call.name != WRITE for call in calls) or not await _is_tried_again(runtime):
+    if not calls or any(call.name != WRITE for call in calls):
         return None
+    place = await _place(runtime)
+    if place is None:
+        return None
+    then = "the task is tried again" if place.attempt < place.attempts else "this was the last attempt"
     said = await runtime.journal.last("AssistantSaid", "TurnStarted")
     if said is None or not isinstance(said.event, AssistantSaid):  # that reply was one of an earlier attempt
         return None
     read = await runtime.journal.read(after=said.seq, kinds=("FilesChanged", "SuiteEnded"))
     since = [item for item in read if getattr(item.event, "cause", None) != "baseline"]
     if not since:
-        return End("failed", "The files are as they were; the task is tried again.")
+        return End("failed", f"The files are as they were; {then}.")
     is_failed = any(isinstance(item.event, SuiteEnded) and item.event.outcome == "failed" for item in since)
-    return End("failed", "The tests fail; the task is tried again.") if is_failed else None
+    return End("failed", f"The tests fail; {then}.") if is_failed else None
+
+
+class _Place(msgspec.Struct, frozen=True):
+    attempt: int
+    attempts: int
 
 
 async def _is_tried_again(runtime: Runtime) -> bool:
     """Whether a small model has another attempt: what stands in its history it writes again, however it is
     sampled, and a fresh start is worth more than another word."""
+    place = await _place(runtime)
+    return place is not None and place.attempt < place.attempts
+
+
+async def _place(runtime: Runtime) -> _Place | None:
+    """Which of several attempts of a small model this is."""
     if runtime.state.prompt.profile != "small":
-        return False
+        return None
     last = [
         await runtime.journal.last(kind) for kind in ("AttemptsStarted", "AttemptStarted", "AttemptsEnded")
     ]
     match [recorded.event if recorded else None for recorded in last]:
-        case [AttemptsStarted(attempts=attempts), AttemptStarted(attempt=attempt), _]:
+        case [AttemptsStarted(attempts=attempts), AttemptStarted(attempt=attempt), _] if attempts > 1:
             is_over = last[2] is not None and last[0] is not None and last[2].seq > last[0].seq
-            return attempt < attempts and not is_over
+            return None if is_over else _Place(attempt, attempts)
         case _:
-            return False
+            return None
 
 
 def hotter(runtime: Runtime) -> SamplingChosen:

@@ -27,17 +27,18 @@ from mainspring.events import (
     SuiteStarted,
     UserSaid,
 )
+from mainspring.events.escaping import whole_characters
 from mainspring.patterns import lazy_pattern
 from mainspring.sandbox import TIMED_OUT, Command, CommandResult
 from mainspring.sandbox.files import Files
 from mainspring.secrets.injection import suspicions
-from mainspring.tools.text import whole_characters
 from mainspring.tools.walk import walked
 from mainspring.turns.calls import startable
 from mainspring.turns.runtime import Runtime, time_left
 from mainspring.turns.small import after_tests, tell_untested
 from mainspring.workspace.affected import affected_command
-from mainspring.workspace.project import Project, asked_test, look_at
+from mainspring.workspace.coverage import Coverage, measured, read_measured
+from mainspring.workspace.project import Project, asked_test, look_at, project_below
 from mainspring.workspace.test_results import ENVIRONMENT, TestResults, read_results, verbose
 
 _SHELL = "shell"
@@ -51,6 +52,11 @@ _NOTHING_COLLECTED = 5
 _NAMES_PASSED = ("PASSED ", "XPASS ")
 _VARYING = lazy_pattern(r"\d+(?:\.\d+)?\s*(?:ms|s|seconds?)\b|0x[0-9a-fA-F]+|=+|-{3,}")
 _MOST_SLOW = 2
+_ROOM = 4.0
+_ENDLESS = (
+    "`{command}` was run for you and stopped: it had not ended after {duration:.0f} s. Before the change it"
+    " took {usual:.1f} s, so something in it probably never ends."
+)
 CALL_PREFIX = "tests:"
 """How the calls begin under which the time machine records what tests did to files."""
 
@@ -99,9 +105,19 @@ async def check_changes(runtime: Runtime) -> None:
     if not (is_testing or compare):
         return
     project = await project_of_turn(runtime)
+    if not project.test:
+        project = await asyncio.to_thread(project_below, state.workspace, changed)
     command = await asyncio.to_thread(_affected, runtime.workbench.files, project, changed)
     before = await runtime.journal.last("SuiteEnded")
-    ran = await run_suite(runtime, command, "change", timeout_s=work.test_timeout_s, compare=compare)
+    is_measured = bool(guard and guard.is_measuring and command == project.test)
+    ran = await run_suite(
+        runtime,
+        command,
+        "change",
+        timeout_s=work.test_timeout_s,
+        compare=compare,
+        is_measured=is_measured,
+    )
     known = before.event if before else None
     if guard and ran and await guard.tell_broken(runtime, ran, project):
         return
@@ -117,17 +133,27 @@ async def check_changes(runtime: Runtime) -> None:
 
 
 async def run_suite(
-    runtime: Runtime, command: str, cause: SuiteCause, *, timeout_s: float, compare: Compare | None = None
+    runtime: Runtime,
+    command: str,
+    cause: SuiteCause,
+    *,
+    timeout_s: float,
+    compare: Compare | None = None,
+    is_measured: bool = False,
 ) -> SuiteRun | None:
     """The result on record; None when nothing was run. What a task names, and all tests before a change and
-    before the end, are not run again on a content of which their result is known."""
+    before the end, are not run again on a content of which their result is known. A measured run also tells
+    which lines it reached."""
     left = time_left(runtime)
     timeout_s = min(timeout_s, left.time_s) if left else timeout_s
     if not command or timeout_s <= 0 or not await may_run(runtime, command):
         return None
+    usual_s = await _usual_s(runtime, command) if cause == "change" else None
+    timeout_s = max(timeout_s, _ROOM * (usual_s or 0.0))
     call = f"{CALL_PREFIX}{runtime.last_seq}"
     machine, keep = runtime.workbench.time_machine, runtime.recorder.put_blobs
     await machine.begin(call)
+    argv, mark = measured(verbose(command)) if is_measured else (("bash", "-c", verbose(command)), "")
     finished: CommandResult | None = None
     try:
         content = await machine.content_id()
@@ -138,26 +164,46 @@ async def run_suite(
             await runtime.record(known, is_durable=False)
             return SuiteRun(known, results)
         await runtime.record(SuiteStarted(command=command, cause=cause, timeout_s=timeout_s))
-        finished = await _run(runtime, command, timeout_s)
+        finished = await _run(runtime, argv, timeout_s)
     finally:
         if changed := await machine.end([call], keep):
             await runtime.record(changed, is_durable=False)
     if finished is None:
         return None
-    output = runtime.recorder.vault.redact(_output(finished))
+    said, reached = read_measured(_text(finished.stdout), mark, command)
+    output = runtime.recorder.vault.redact("\n".join(filter(None, (said, _text(finished.stderr)))))
     # Of an output that was cut nobody knows which tests are missing from it.
     results = read_results(output) if not finished.dropped_bytes else TestResults()
-    ended = _ended(command, cause, finished, output)
     ended = msgspec.structs.replace(
-        ended,
+        _ended(command, cause, finished, output, usual_s),
         content=content,
         results=await runtime.recorder.put_blob(msgspec.json.encode(results)) if results else None,
         passed=len(results.passed),
         failed=len(results.failed),
     )
-    ended = compare(ended, results) if compare and ended.outcome in ("passed", "failed") else ended
+    if ended.outcome in ("passed", "failed") and not finished.stopped:
+        ended = await _with_coverage(runtime, ended, reached)
+        ended = compare(ended, results) if compare else ended
     await runtime.record(ended, is_durable=False)
     return SuiteRun(ended, results, output)
+
+
+async def _with_coverage(runtime: Runtime, ended: SuiteEnded, reached: Coverage | str) -> SuiteEnded:
+    if isinstance(reached, str):
+        return msgspec.structs.replace(ended, not_covered=reached)
+    return msgspec.structs.replace(
+        ended,
+        coverage=await runtime.recorder.put_blob(msgspec.json.encode(reached)),
+        lines=reached.lines,
+        reached=reached.reached,
+    )
+
+
+async def coverage_of(runtime: Runtime, ended: SuiteEnded) -> Coverage | None:
+    """Which lines a run that is on record reached; None where that was not measured."""
+    if ended.coverage is None:
+        return None
+    return msgspec.json.decode(await runtime.recorder.get_blob(ended.coverage), type=Coverage)
 
 
 async def results_of(runtime: Runtime, ended: SuiteEnded) -> TestResults:
@@ -183,6 +229,14 @@ async def _known(runtime: Runtime, command: str, content: str) -> SuiteEnded | N
     return None
 
 
+async def _usual_s(runtime: Runtime, command: str) -> float | None:
+    """How long a command took at least that came to its end; None where it never did."""
+    ran = [item.event for item in await read_all(runtime.journal, kinds=("SuiteEnded",))]
+    ended = (each for each in ran if isinstance(each, SuiteEnded) and each.command == command)
+    took = (each.duration_s for each in ended if each.outcome in ("passed", "failed") and not each.is_known)
+    return min(took, default=None)
+
+
 async def may_run(runtime: Runtime, command: str) -> bool:
     """Whether the agent could run it without a question, and no earlier run says that it is of no use."""
     ran = [item.event for item in await read_all(runtime.journal, kinds=("SuiteEnded",))]
@@ -201,12 +255,12 @@ async def may_run(runtime: Runtime, command: str) -> bool:
     return bool(await startable(runtime, AssistantSaid(step=runtime.state.step, parts=(asked,))))
 
 
-async def _run(runtime: Runtime, command: str, timeout_s: float) -> CommandResult | None:
+async def _run(runtime: Runtime, argv: tuple[str, ...], timeout_s: float) -> CommandResult | None:
     sandbox = await runtime.sandbox()
     try:
         return await sandbox.run(
             Command(
-                argv=("bash", "-c", verbose(command)),
+                argv=argv,
                 cwd=runtime.state.workspace,
                 timeout_s=timeout_s,
                 env=ENVIRONMENT,
@@ -217,14 +271,19 @@ async def _run(runtime: Runtime, command: str, timeout_s: float) -> CommandResul
         return None
 
 
-def _ended(command: str, cause: SuiteCause, finished: CommandResult, output: str) -> SuiteEnded:
+def _ended(
+    command: str, cause: SuiteCause, finished: CommandResult, output: str, usual_s: float | None
+) -> SuiteEnded:
     code = finished.exit_code
     is_unusable = code in _NOT_FOUND or bool(_NO_RUNNER.search(finished.stderr.rstrip()))
     is_empty = "pytest" in command and code == _NOTHING_COLLECTED
     outcome: Literal["passed", "failed", "slow", "unusable"] = "failed" if code else "passed"
     if is_empty and cause == "baseline":  # there may be tests after the change
         is_empty, outcome = False, "passed"
-    if finished.stopped.startswith(TIMED_OUT):
+    is_endless = finished.stopped.startswith(TIMED_OUT) and usual_s is not None
+    if is_endless:
+        outcome = "failed"  # they came to an end before the change
+    elif finished.stopped.startswith(TIMED_OUT):
         outcome = "slow"
     elif is_unusable or is_empty:
         outcome = "unusable"
@@ -233,7 +292,9 @@ def _ended(command: str, cause: SuiteCause, finished: CommandResult, output: str
         outcome=outcome,
         exit_code=code,
         duration_s=round(finished.duration_s, 3),
-        summary=_summary(command, code, output),
+        summary=_ENDLESS.format(command=command, duration=finished.duration_s, usual=usual_s)
+        if is_endless
+        else _summary(command, code, output),
         cause=cause,
     )
 
@@ -246,8 +307,8 @@ def _summary(command: str, code: int, output: str) -> str:
     return f"`{command}` was run for you: exit code {code}" + (f"\n{shown}" if shown else "")
 
 
-def _output(finished: CommandResult) -> str:
-    return "\n".join(part.decode("utf-8", "replace") for part in (finished.stdout, finished.stderr) if part)
+def _text(stream: bytes) -> str:
+    return stream.decode("utf-8", "replace")
 
 
 def _is_same(before: Event | None, now: SuiteEnded) -> bool:

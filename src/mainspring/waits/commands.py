@@ -1,4 +1,5 @@
-"""Commands that decide: one of the agent's in its sandbox, and those of a cluster's queue outside of it."""
+"""What says when it is over: a command of the agent's in its sandbox, jobs of the session on other machines,
+and those of a cluster's queue."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import re
 from datetime import datetime
 
 from mainspring.errors import SandboxError, UsageError
-from mainspring.events import OnCommand, OnSlurm
+from mainspring.events import OnCommand, OnJob, OnSlurm
+from mainspring.jobs.slurm_states import ENDED_WORDS, slurm_word
 from mainspring.patterns import lazy_pattern
 from mainspring.sandbox import Command, Sandbox
 from mainspring.waits.decide import Observation
@@ -18,10 +20,16 @@ JOB = lazy_pattern(r"[1-9]\d{0,17}(_\d{1,9}|\+\d{1,9})?", re.ASCII)
 _UNKNOWN_TIMES = 3
 _TIMEOUT_S = 30.0
 _KEPT_BYTES = 256 * 1024
-_ENDED_STATES = """
-    BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED
-    RECONFIG_FAIL REVOKED TIMEOUT"""
-_ENDED = frozenset(_ENDED_STATES.split())
+
+
+def watch_elsewhere(condition: OnCommand | OnJob | OnSlurm, waiting: WaitContext) -> ConditionWatch:
+    match condition:
+        case OnCommand():
+            return CommandWatch(condition, waiting)
+        case OnJob():
+            return JobWatch(condition, waiting)
+        case OnSlurm():
+            return SlurmWatch(condition, waiting)
 
 
 class CommandWatch(ConditionWatch):
@@ -61,6 +69,31 @@ class CommandWatch(ConditionWatch):
         return f"The command does not succeed: {self._last}"
 
 
+class JobWatch(ConditionWatch):
+    """A job of this session on another machine. Three looks in a row without an answer are one too."""
+
+    def __init__(self, condition: OnJob, waiting: WaitContext) -> None:
+        if waiting.reach.look_at_job is None or condition.job not in waiting.state.jobs.known:
+            raise UsageError(f"This session has no job {condition.job!r} to wait for.")
+        super().__init__(condition)
+        self._job = condition.job
+        self._look = waiting.reach.look_at_job
+        self._pause = Growing(waiting.reach.pace.job_s)
+        self._unknown = 0
+        self._last = f"{condition.job} was not asked for yet"
+
+    async def look(self) -> Observation | None:
+        seen = await self._look(self._job)
+        self._last = seen.text
+        self._unknown = self._unknown + 1 if seen.is_lost else 0
+        if seen.is_ended:
+            return Observation(seen.text)
+        return Observation(seen.text, is_lost=True) if self._unknown >= _UNKNOWN_TIMES else None
+
+    def so_far(self) -> str:
+        return self._last
+
+
 class SlurmWatch(ConditionWatch):
     """A job is asked for in the accounts first, which know its end, and then in the queue, which knows it
     while the accounts are silent. Three silences of both in a row are an answer too. A state that we do not
@@ -88,7 +121,7 @@ class SlurmWatch(ConditionWatch):
             self._unknown = 0
             states = {state for state, _, _ in found}
             self._last = ", ".join(sorted(states))
-            return _job_ended(self._job, found) if states <= _ENDED else None
+            return _job_ended(self._job, found) if states <= ENDED_WORDS else None
         self._unknown += 1
         self._last = f"neither sacct nor squeue knows it ({self._unknown} times in a row)"
         if self._unknown < _UNKNOWN_TIMES:
@@ -105,11 +138,11 @@ class SlurmWatch(ConditionWatch):
     async def _in_accounts(self) -> list[tuple[str, str, str]]:
         done = await self._ask("sacct", "-X", "-n", "-P", "-j", self._job, "-o", "State,ExitCode,End")
         rows = [line.split("|") for line in done.splitlines() if line.strip()]
-        return [(_state(row[0]), row[1], row[2]) for row in rows if len(row) == 3 and _state(row[0])]
+        return [(slurm_word(row[0]), row[1], row[2]) for row in rows if len(row) == 3 and slurm_word(row[0])]
 
     async def _in_queue(self) -> list[tuple[str, str, str]]:
         done = await self._ask("squeue", "-h", "-j", self._job, "-o", "%T")
-        return [(_state(line), "", "") for line in done.splitlines() if _state(line)]
+        return [(slurm_word(line), "", "") for line in done.splitlines() if slurm_word(line)]
 
     async def _ask(self, *argv: str) -> str:
         """What a command says; nothing when it fails or is not there."""
@@ -130,11 +163,6 @@ def _job_ended(job: str, found: list[tuple[str, str, str]]) -> Observation:
     ends = [at_us for _, _, end in found if (at_us := _end_us(end)) is not None]
     exits = f", exit code {codes}" if codes else ""
     return Observation(f"Slurm job {job} ended: {states}{exits}", max(ends, default=None))
-
-
-def _state(text: str) -> str:
-    """`CANCELLED by 1000` and `COMPLETED+` are states too."""
-    return (text.split() or [""])[0].rstrip("+").upper()
 
 
 def _end_us(text: str) -> int | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from mainspring.events import (
     Condition,
     OnAnswer,
@@ -11,6 +9,7 @@ from mainspring.events import (
     OnChild,
     OnCommand,
     OnFile,
+    OnJob,
     OnPid,
     OnProcess,
     OnQuota,
@@ -19,6 +18,7 @@ from mainspring.events import (
     OnTime,
     WaitStarted,
 )
+from mainspring.events.moments import date_of
 
 _MAX_SHOWN = 8
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
@@ -39,7 +39,7 @@ def described(condition: Condition) -> str:
             return f"Slurm job {condition.job} to end"
         case OnCommand():
             return f"`{condition.command}` to succeed"
-        case OnCallback() | OnAnswer() | OnQuota() | OnSession() | OnChild():
+        case OnCallback() | OnAnswer() | OnQuota() | OnSession() | OnChild() | OnJob():
             return _outside(condition)
 
 
@@ -69,7 +69,7 @@ def _file(condition: OnFile) -> str:
     return f"{condition.path} {_FILE_WORDS[condition.until]}"
 
 
-def _outside(condition: OnCallback | OnAnswer | OnQuota | OnSession | OnChild) -> str:
+def _outside(condition: OnCallback | OnAnswer | OnQuota | OnSession | OnChild | OnJob) -> str:
     match condition:
         case OnCallback():
             return f"a call of {condition.url or condition.token}"
@@ -81,7 +81,9 @@ def _outside(condition: OnCallback | OnAnswer | OnQuota | OnSession | OnChild) -
             return f"session {condition.session} to end"
         case OnChild():
             return f"child {condition.child} to end"
+        case OnJob():
+            return f"job {condition.job} to end"
 
 
 def clock(time_us: int) -> str:
-    return datetime.fromtimestamp(time_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return date_of(time_us).strftime("%Y-%m-%dT%H:%M:%SZ")

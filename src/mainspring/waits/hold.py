@@ -23,6 +23,7 @@ from mainspring.events import (
     OnChild,
     OnCommand,
     OnFile,
+    OnJob,
     OnPid,
     OnProcess,
     OnQuota,
@@ -37,7 +38,7 @@ from mainspring.folds.processes import end_of, status_of
 from mainspring.folds.waits import OpenWait
 from mainspring.system import boot_clock
 from mainspring.waits.callback import CallbackWatch
-from mainspring.waits.commands import CommandWatch, SlurmWatch
+from mainspring.waits.commands import watch_elsewhere
 from mainspring.waits.decide import Decision, Observation, decide, late_s, sleep_s
 from mainspring.waits.describe import duration, joined
 from mainspring.waits.files import FileWatch
@@ -273,10 +274,8 @@ async def _watch(condition: Condition, waiting: WaitContext) -> ConditionWatch:
             return TimeWatch(condition, waiting)
         case OnFile():
             return FileWatch(condition, waiting)
-        case OnSlurm():
-            return SlurmWatch(condition, waiting)
-        case OnCommand():
-            return CommandWatch(condition, waiting)
+        case OnSlurm() | OnJob() | OnCommand():
+            return watch_elsewhere(condition, waiting)
         case OnCallback():
             return await CallbackWatch.opened(condition, waiting)
         case OnAnswer() | OnChild():

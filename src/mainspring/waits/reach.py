@@ -27,6 +27,7 @@ class Pace(msgspec.Struct, frozen=True):
     file_s: tuple[float, float] = (0.5, 5.0)
     session_s: tuple[float, float] = (1.0, 5.0)
     slurm_s: tuple[float, float] = (30.0, 60.0)
+    job_s: tuple[float, float] = (1.0, 60.0)
     least_command_s: float = 5.0
     command_timeout_s: float = 60.0
 
@@ -35,12 +36,22 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
+class JobLook(msgspec.Struct, frozen=True):
+    """What was seen of a job on another machine. A `lost` one cannot be asked for by anybody now."""
+
+    text: str
+    is_ended: bool = False
+    is_lost: bool = False
+
+
 class Reach(msgspec.Struct, frozen=True):
-    """What lies beyond the session: other sessions, and a place `outside` of its sandbox where our
-    own commands run in custody; its user closes it."""
+    """What lies beyond the session: other sessions, a place `outside` of its sandbox where our own commands
+    run in custody (its user closes it), and its jobs on other machines, whose end is on record once it was
+    seen."""
 
     sessions: Sessions | None = None
     outside: Callable[[], Awaitable[Sandbox]] | None = None
+    look_at_job: Callable[[str], Awaitable[JobLook]] | None = None
     patience: Patience = Patience()
     pace: Pace = Pace()
     clock: Callable[[], int] = now_us

@@ -6,10 +6,10 @@ and never touches the user's git index, identity or branches.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
-from mainspring.events import Blob, FilesChanged
+from mainspring.events import Blob, FileChange, FilesChanged
 from mainspring.workspace.tree import TreeEntry
 
 Keep = Callable[[bytes, str], Awaitable[Blob]]
@@ -24,6 +24,10 @@ class TimeMachine(Protocol):
         """Looks at the workspace for the first time, so that the first call need not wait for it."""
         ...
 
+    def expect(self) -> None:
+        """A call is being written that may change files; whoever looks for long can begin."""
+        ...
+
     async def begin(self, call: str) -> None:
         """Returns when the content of every covered file is safe, so that the call may run."""
         ...
@@ -33,6 +37,11 @@ class TimeMachine(Protocol):
     ) -> FilesChanged | None:
         """What changed since the last look, with its contents kept; None when nothing did. Calls that still
         run are named too. Calls that never began here are those of a process that died."""
+        ...
+
+    async def all_but(self, known: Collection[str], keep: KeepAll) -> tuple[list[FileChange], list[str]]:
+        """Every covered file but these, with its content kept, as if it had just been made; and what is not
+        covered, with the reason."""
         ...
 
     def known_content(self, path: str, entry: TreeEntry) -> str:
@@ -52,6 +61,9 @@ class Unrecorded:
     async def prepare(self) -> None:
         return
 
+    def expect(self) -> None:
+        return
+
     async def begin(self, call: str) -> None:  # noqa: ARG002
         return
 
@@ -63,6 +75,13 @@ class Unrecorded:
         is_certain: bool = True,  # noqa: ARG002
     ) -> None:
         return
+
+    async def all_but(
+        self,
+        known: Collection[str],  # noqa: ARG002
+        keep: KeepAll,  # noqa: ARG002
+    ) -> tuple[list[FileChange], list[str]]:
+        return [], ["everything: the workspace is not looked at"]
 
     def known_content(self, path: str, entry: TreeEntry) -> str:  # noqa: ARG002
         return ""

@@ -9,6 +9,8 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Sequence
 
+import msgspec
+
 from mainspring.patterns import lazy_pattern
 from mainspring.workspace.project import Project
 
@@ -25,8 +27,8 @@ _IN_TEST_FOLDER = lazy_pattern(
 _NOT_CODE = lazy_pattern(
     r"\.(?:md|rst|adoc|png|jpe?g|gif|svg|pdf|lock|log)$|(?:^|/)(?:LICENSE|\.gitignore)$", re.IGNORECASE
 )
-_PYTEST = lazy_pattern(r"(?:python3? -m )?pytest(?: |$)")
-_UNITTEST = lazy_pattern(r"python3? -m unittest(?: |$)")
+_PYTEST = lazy_pattern(r"(?:PYTHONPATH=\S+ )?(?:(?:\S+/)?python3? -m )?pytest(?: |$)")
+_UNITTEST = lazy_pattern(r"(?:PYTHONPATH=\S+ )?(?:\S+/)?python3? -m unittest(?: |$)")
 _TAKES_FILES = lazy_pattern(r"^(?:npx )?(?:jest|vitest(?: run)?|mocha|ava|node --test)$")
 
 Read = Callable[[str], str]
@@ -44,10 +46,24 @@ def affected_command(project: Project, paths: Sequence[str], changed: Collection
     code = [path for path in changed if not _NOT_CODE.search(path)]
     if not project.test or not code:
         return ""
+    if project.folder:
+        return _below(project, paths, code, read)
     if project.test.startswith("go test"):
         return _go_command(project, code)
     tests = _affected_tests(paths, code, read)
     return command_for(project, tests) if tests is not None else project.test
+
+
+def _below(project: Project, paths: Sequence[str], code: Sequence[str], read: Read) -> str:
+    """The command of a project in a folder of the workspace, which is begun there."""
+    place = f"{project.folder}/"
+    inner = affected_command(
+        msgspec.structs.replace(project, folder=""),
+        [path.removeprefix(place) for path in paths if path.startswith(place)],
+        [path.removeprefix(place) for path in code if path.startswith(place)],
+        lambda path: read(f"{place}{path}"),
+    )
+    return f"cd {shlex.quote(project.folder)} && {inner}" if inner else ""
 
 
 def command_for(project: Project, tests: Sequence[str]) -> str:

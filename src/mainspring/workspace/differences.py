@@ -1,13 +1,16 @@
-"""What a difference between two looks at a file is called in an event."""
+"""What a difference between two looks at a file is called in an event, and which contents go with it."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mainspring.events import Blob, FileChange, FileState
 from mainspring.workspace.tree import NOT_TEXT, Difference, TreeEntry, is_text
+
+_MAX_CALL_BYTES = 256_000_000
+_BATCH_BYTES = 16_000_000
 
 
 def is_change(item: Difference) -> bool:
@@ -88,3 +91,24 @@ def with_renames(changes: Sequence[FileChange], found: Sequence[Difference]) -> 
                 )
     merged = [renamed.get(change.path, change) for change in changes]
     return [change for change in merged if not (change.kind == "deleted" and change.path in renamed)]
+
+
+def batches(changes: Iterable[Difference]) -> list[list[str]]:
+    """The contents to keep, in portions that fit into memory, and no more than one call may add."""
+    sizes: dict[str, int] = {}
+    for change in changes:
+        for entry in (change.old, change.new):
+            if entry is not None and entry.content:
+                sizes[entry.content] = entry.size
+    portions: list[list[str]] = []
+    room = total = 0
+    for sha256, size in sizes.items():
+        total += size
+        if total > _MAX_CALL_BYTES:
+            break
+        if size > room or not portions:
+            portions.append([])
+            room = _BATCH_BYTES
+        portions[-1].append(sha256)
+        room -= size
+    return portions

@@ -123,15 +123,42 @@ class Git:
             position += size + 1
 
 
+def clone_commit(
+    source: str, commit: str, branch: str, folder: Path, environment: Mapping[str, str], bundle: Path | None
+) -> None:
+    """A repository with its history, at a commit; what its remote lacks comes from a bundle. Without a source
+    it has only that. This one uses the network, and the user's own settings of git."""
+    user = {**environment, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    safe = ("-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never")
+    there = ("-C", str(folder))
+    begin = ("clone", "--quiet", "--no-checkout", "--no-recurse-submodules", "--template=", "--", source)
+    steps: list[tuple[str, ...]] = (
+        [(*begin, str(folder))] if source else [("init", "--quiet", "--template=", str(folder))]
+    )
+    if bundle is not None:
+        steps.append((*there, "fetch", "--quiet", "--no-tags", str(bundle), "HEAD"))
+    steps.append((*there, "checkout", "--quiet", *(("-B", branch) if branch else ("--detach",)), commit))
+    for step in steps:
+        _run_plain((*safe, *step), user)
+
+
 def clone(source: str, folder: Path, environment: Mapping[str, str]) -> None:
     """The newest files of somebody's repository, without its history, hooks or submodules; `GitFailed` when
     that is not possible. This one uses the network, and the user's own settings of git for it."""
     options = ("--quiet", "--depth", "1", "--no-recurse-submodules", "--template=")
     safe = ("-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never")
+    _run_plain(
+        (*safe, "clone", *options, "--", source, str(folder)),
+        {**environment, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
+    )
+
+
+def _run_plain(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    name = next(word for word in arguments if word in ("clone", "init", "fetch", "checkout"))
     try:
         done = subprocess.run(
-            ["git", *safe, "clone", *options, "--", source, str(folder)],
-            env={**environment, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
+            ["git", *arguments],
+            env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_CLONE_TIMEOUT_S,
@@ -141,4 +168,4 @@ def clone(source: str, folder: Path, environment: Mapping[str, str]) -> None:
         raise GitFailed(f"git could not be run: {error}.") from error
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
-        raise GitFailed(f"git clone failed: {said or f'exit code {done.returncode}'}")
+        raise GitFailed(f"git {name} failed: {said or f'exit code {done.returncode}'}")

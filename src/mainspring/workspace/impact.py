@@ -1,7 +1,8 @@
-"""What a change of Python files reaches: public API, callers, importers and tests, from syntax trees alone.
+"""What a change of files reaches: public API, callers, importers and tests, from syntax trees alone.
 
 Names are not resolved as an interpreter would: a caller is a file that imports the module, directly or by a
-package above it, and uses the name. Pure: facts about files are made here, and given back for comparing.
+package above it, and uses the name. Pure: facts about Python files are made here, those about others by
+`impact_by_tree`, and given back for comparing.
 """
 
 from __future__ import annotations
@@ -19,21 +20,26 @@ from mainspring.workspace.affected import is_test
 Semver = Literal["major", "minor", "patch"]
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _ROOTS = ("src/", "lib/")
+_SHAPES = ("type", "interface", "struct", "enum", "value")
 
 
 class FunctionParameter(msgspec.Struct, frozen=True, array_like=True):
     name: str
     kind: str
     is_required: bool = False
+    type: str = ""
 
 
 class CodeDefinition(msgspec.Struct, frozen=True, array_like=True):
-    """A function, class or method: where it stands, what it takes, and a hash of its text."""
+    """A function, class or method: where it stands, what it takes, and a hash of its text. `is_default`: of
+    a script, which others import under names of their own."""
 
     line: int
     kind: str
     parameters: tuple[FunctionParameter, ...]
     text: str
+    is_public: bool = True
+    is_default: bool = False
 
 
 class FileFacts(msgspec.Struct, frozen=True, array_like=True):
@@ -57,9 +63,12 @@ class ApiChange(msgspec.Struct, frozen=True):
 
 
 class CallingPlace(msgspec.Struct, frozen=True):
+    """`is_by_name`: nothing was looked at but the name, which may mean something else there."""
+
     path: str
     line: int
     name: str
+    is_by_name: bool = False
 
 
 class Impact(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +140,19 @@ def impact_of(
     )
 
 
+def all_changed(facts: FileFacts) -> FileFacts:
+    """The same definitions, all of them taken as changed inside."""
+    definitions = {name: msgspec.structs.replace(each, text="") for name, each in facts.definitions.items()}
+    return msgspec.structs.replace(facts, definitions=definitions)
+
+
+def with_callers(found: Impact, callers: Sequence[CallingPlace]) -> Impact:
+    """With places that were found by names alone; tests among them are told as tests."""
+    tests = {*found.tests, *(each.path for each in callers if is_test(each.path))}
+    places = (*found.callers, *(each for each in callers if not is_test(each.path)))
+    return msgspec.structs.replace(found, callers=places, tests=tuple(sorted(tests)))
+
+
 def _reached(changed: Collection[str], importing: Mapping[str, set[str]]) -> set[str]:
     found: set[str] = set()
     todo = list(changed)
@@ -156,8 +178,9 @@ def _callers(
             uses = files[user].uses
             for name in names:
                 short = name.rpartition(".")[2]
-                if short in uses and not short.startswith("__"):
-                    yield CallingPlace(path=user, line=uses[short], name=name)
+                used = f"default:{path}" if old.definitions[name].is_default else short
+                if (used in uses or short in uses) and not short.startswith("__"):
+                    yield CallingPlace(path=user, line=uses.get(short) or uses[used], name=name)
 
 
 def _text(facts: FileFacts, name: str) -> str:
@@ -166,8 +189,10 @@ def _text(facts: FileFacts, name: str) -> str:
 
 
 def _api(path: str, before: FileFacts | None, after: FileFacts | None) -> Iterator[ApiChange]:
-    old = {name: each for name, each in (before or FileFacts()).definitions.items() if _is_public(path, name)}
-    new = {name: each for name, each in (after or FileFacts()).definitions.items() if _is_public(path, name)}
+    old, new = (
+        {name: each for name, each in facts.definitions.items() if each.is_public and _is_public(path, name)}
+        for facts in (before or FileFacts(), after or FileFacts())
+    )
     for name, each in old.items():
         now = new.get(name)
         if now is None:
@@ -182,6 +207,8 @@ def _api(path: str, before: FileFacts | None, after: FileFacts | None) -> Iterat
 
 
 def _is_public(path: str, name: str) -> bool:
+    if not path.endswith(".py"):
+        return True
     parts = [*path.removesuffix(".py").split("/"), *name.split(".")]
     return not any(part.startswith("_") and not part.startswith("__") for part in parts)
 
@@ -190,10 +217,18 @@ def _changed(before: CodeDefinition, now: CodeDefinition) -> tuple[str, Semver] 
     """What is different for those who call it."""
     if before.kind != now.kind:
         return f"{before.kind}, now {now.kind}", "major"
+    if before.kind in _SHAPES and before.text not in ("", now.text):
+        return "its definition is another one", "patch"
+    return _changed_parameters(before, now)
+
+
+def _changed_parameters(before: CodeDefinition, now: CodeDefinition) -> tuple[str, Semver] | None:
     old, new = ({each.name: each for each in side.parameters} for side in (before, now))
     for name, each in old.items():
         if name not in new:
             return f"parameter {name} is gone", "major"
+        if new[name].type != each.type:
+            return f"parameter {name} is `{new[name].type}`, was `{each.type}`", "major"
         if new[name].kind != each.kind:
             return f"parameter {name} is {new[name].kind} now", "major"
         if new[name].is_required and not each.is_required:
@@ -242,6 +277,8 @@ def _parameters(item: _Function) -> Iterator[FunctionParameter]:
 
 def _modules(path: str) -> list[str]:
     """The names under which a file may be imported."""
+    if not path.endswith(".py"):
+        return [path]
     dotted = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     return [dotted.partition(".")[2], dotted] if path.startswith(_ROOTS) else [dotted]
 

@@ -9,6 +9,7 @@ is read: a placeholder would mean nothing to a later session.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from mainspring.disk.files import locked, write_private
 from mainspring.disk.formats import KEY, refuse_newer
 from mainspring.disk.untrusted import read_start
 from mainspring.errors import ConfigError, UsageError
+from mainspring.events.escaping import whole_characters
 from mainspring.patterns import lazy_pattern
 from mainspring.secrets.vault import PLACEHOLDER, secret_name
 
@@ -42,7 +44,7 @@ class Remark(msgspec.Struct, frozen=True):
 def project_name(project: Path) -> str:
     """What the files are called that are about the project in a folder."""
     slug = _SLUG.sub("-", project.name).strip("-")[:40] or "project"
-    return f"{slug}-{hashlib.sha256(str(project).encode()).hexdigest()[:10]}"
+    return f"{slug}-{hashlib.sha256(os.fsencode(project)).hexdigest()[:10]}"
 
 
 class ProjectMemory:
@@ -58,7 +60,7 @@ class ProjectMemory:
 
     def add(self, text: str, source: str) -> list[Remark]:
         """Remembers a text, once; gives what had to go to make room for it."""
-        line = " ".join(self._without_secrets(text).split())
+        line = " ".join(self._without_secrets(whole_characters(text)).split())
         if not line:
             raise UsageError("The text to remember is empty.")
         if len(line) > _MAX_LINE:
@@ -115,7 +117,7 @@ class ProjectMemory:
     def _rendered(self, remarks: list[Remark]) -> bytes:
         lines = [f"- {remark.text}" + (f" ({remark.source})" if remark.source else "") for remark in remarks]
         head = [f"# What to remember about {self.project}", f"# {KEY}: {_FORMAT}", ""]
-        return "\n".join([*head, *lines, ""]).encode()
+        return "\n".join([*head, *lines, ""]).encode("utf-8", "replace")
 
 
 def _parse(text: str) -> list[Remark]:

@@ -40,11 +40,11 @@ def plan(changed: Iterable[FilesChanged]) -> RestorePlan:
     """How to get from after these changes to before them; they are given oldest first."""
     foreign: list[str] = []
     steps = [step for step in net(changed, foreign.append) if not is_same(step.now, step.then)]
-    whole = [step for step in steps if _is_kept(step.now) and _is_kept(step.then)]
+    whole = [step for step in steps if is_kept(step.now) and is_kept(step.then)]
     lost = [f"{step.path} ({_why(step)})" for step in steps if step not in whole]
     wanted = {step.path for step in whole}
     return RestorePlan(
-        tuple(_ordered(whole)), tuple(path for path in dict.fromkeys(foreign) if path in wanted), tuple(lost)
+        tuple(ordered(whole)), tuple(path for path in dict.fromkeys(foreign) if path in wanted), tuple(lost)
     )
 
 
@@ -57,7 +57,7 @@ def net(
     last: dict[str, FileState | None] = {}
     for event in changed:
         for change in event.changes:
-            for path, before, after in _transitions(change):
+            for path, before, after in transitions(change):
                 if path in last and not is_same(last[path], before):
                     on_foreign(path)
                 first.setdefault(path, before)
@@ -68,7 +68,7 @@ def net(
 def is_same(one: FileState | None, other: FileState | None) -> bool:
     if one is None or other is None:
         return one is other
-    if one.kind != other.kind or not (_is_kept(one) and _is_kept(other)):
+    if one.kind != other.kind or not (is_kept(one) and is_kept(other)):
         return False
     is_equal_mode = one.kind == "link" or one.mode == other.mode
     return is_equal_mode and one.content_sha256 == other.content_sha256
@@ -87,6 +87,13 @@ def state_of(root: Path, step: RestoreStep) -> str:
         if _is_in(root / step.path, state):
             return name
     return "other"
+
+
+def holds(root: Path, path: str, state: FileState | None) -> bool:
+    """Whether a path has this content, whatever its mode; machines differ in that."""
+    if not _is_reachable(root, path):
+        return state is None
+    return _has_content(root / path, state)
 
 
 def apply(root: Path, step: RestoreStep, data: bytes) -> bool:
@@ -120,7 +127,7 @@ def as_change(step: RestoreStep) -> FileChange:
     return FileChange(path=step.path, kind=kind, before=step.now, after=step.then)
 
 
-def _transitions(change: FileChange) -> Iterator[tuple[str, FileState | None, FileState | None]]:
+def transitions(change: FileChange) -> Iterator[tuple[str, FileState | None, FileState | None]]:
     if change.kind == "renamed":
         yield change.renamed_from, change.before, None
         yield change.path, None, change.after
@@ -128,7 +135,7 @@ def _transitions(change: FileChange) -> Iterator[tuple[str, FileState | None, Fi
         yield change.path, change.before, change.after
 
 
-def _is_kept(state: FileState | None) -> bool:
+def is_kept(state: FileState | None) -> bool:
     return state is None or state.kind == "folder" or state.blob is not None
 
 
@@ -136,7 +143,7 @@ def _why(step: RestoreStep) -> str:
     return next((state.reason for state in (step.then, step.now) if state and state.reason), "not kept")
 
 
-def _ordered(steps: list[RestoreStep]) -> Iterator[RestoreStep]:
+def ordered(steps: list[RestoreStep]) -> Iterator[RestoreStep]:
     """What goes, from the inside out; then what comes, from the outside in; modes of folders at the end."""
     depth = {step.path: step.path.count("/") for step in steps}
     going = [step for step in steps if step.then is None]
@@ -172,16 +179,28 @@ def _is_in(path: Path, state: FileState | None) -> bool:
         return state is None
     except OSError:
         return False
+    if state is None or not _has_content(path, state):
+        return False
+    return state.kind == "link" or stat.S_IMODE(found.st_mode) == state.mode
+
+
+def _has_content(path: Path, state: FileState | None) -> bool:
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return state is None
+    except OSError:
+        return False
     if state is None:
         return False
     if state.kind == "folder":
-        return stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == state.mode
-    if state.blob is None:
+        return stat.S_ISDIR(found.st_mode)
+    if not state.content_sha256:
         return False
     if state.kind == "link":
         return stat.S_ISLNK(found.st_mode) and _hash(os.fsencode(path.readlink())) == state.content_sha256
-    is_alike = stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) == state.mode
-    return is_alike and found.st_size == state.size and _hash_of(path) == state.content_sha256
+    is_alike = stat.S_ISREG(found.st_mode) and found.st_size == state.size
+    return is_alike and _hash_of(path) == state.content_sha256
 
 
 def _remove(path: Path) -> bool:

@@ -15,28 +15,28 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 
 from mainspring.disk.scan import NEVER_NS, Scan, ScanProgress
-from mainspring.events import Blob, FilesChanged
+from mainspring.events import Blob, FileChange, FilesChanged
 from mainspring.secrets.vault import PLACEHOLDER
 from mainspring.workspace import KeepAll
 from mainspring.workspace.contents import MAX_BYTES, MEGABYTE, Contents
-from mainspring.workspace.differences import describe, is_change, is_uncovered, note, with_renames
+from mainspring.workspace.differences import batches, describe, is_change, is_uncovered, note, with_renames
 from mainspring.workspace.git import Git
+from mainspring.workspace.quiet import Quiet
 from mainspring.workspace.stable_read import object_id, read_file, read_link, too_large
 from mainspring.workspace.tree import NOT_TEXT, Difference, Tree, TreeEntry, is_fresh, is_text
 
 MAX_FILE_BYTES = 10_000_000
-MAX_CALL_BYTES = 256_000_000
 MAX_CHANGES = 20_000
-_BATCH_BYTES = 16_000_000
 _PATIENCE_S = 15.0
 _HOLDS_SECRETS = "files of that name hold secrets"
 _MANY = 500
 _PRIVATE_BYTES = 32_000_000
+_LONG_LOOK_S = 0.02
 _LATER = "there was no time yet to keep it"
 
 
@@ -60,7 +60,7 @@ class Snapshots:
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self._prefix = f"{root}/"
-        self._folder = folder / hashlib.sha256(str(root).encode()).hexdigest()[:16]
+        self._folder = folder / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
         self._git = Git(root, environment)
         self._is_secret = is_secret
         self._holds_secrets = holds_secrets
@@ -85,19 +85,29 @@ class Snapshots:
         self._objects: dict[str, str] = {}
         self._later: set[str] = set()
         self._running: dict[str, None] = {}
+        self._beginning = asyncio.Lock()
         self._began_ns = NEVER_NS
+        self._look_s = 0.0
+        self._can_look_early = True
+        self._early: asyncio.Future[Quiet] | None = None
         self._found: dict[str, Difference] = {}
 
     async def prepare(self) -> None:
         await asyncio.to_thread(self._look)
 
+    def expect(self) -> None:
+        is_long = self._look_s > _LONG_LOOK_S
+        if is_long and self._can_look_early and self._early is None and not self._running:
+            self._early = asyncio.get_running_loop().run_in_executor(None, self._look_early)
+
     async def begin(self, call: str) -> None:
-        if not self._running:
-            await self._taken()  # what others changed is none of this call's doing
-        # Folders that the sandbox reads after the command are not read again; with several calls at work,
-        # another may have changed them since.
-        self._began_ns = NEVER_NS if self._running else time.time_ns()
-        self._running[call] = None
+        async with self._beginning:  # a look for one call would take away what the first one changed by then
+            if not self._running and not await self._was_looked_at_early():
+                await self._taken()  # what others changed is none of this call's doing
+            # Folders that the sandbox reads after the command are not read again; with several calls at work,
+            # another may have changed them since.
+            self._began_ns = NEVER_NS if self._running else time.time_ns()
+            self._running[call] = None
 
     async def end(
         self, calls: Sequence[str], keep: KeepAll, *, is_certain: bool = True
@@ -105,7 +115,8 @@ class Snapshots:
         during = tuple(dict.fromkeys((*self._running, *calls)))
         for call in calls:
             self._running.pop(call, None)
-        found = await self._taken(since_ns=self._began_ns)
+        # What is found is in the cache with the next look: by then the change is on record.
+        found = await self._taken(since_ns=self._began_ns, saves=False)
         taken = [item for item in found if is_change(item)]
         notes = sorted(note(item) for item in taken if is_uncovered(item))
         changes = sorted((item for item in taken if not is_uncovered(item)), key=lambda item: item.path)
@@ -132,6 +143,23 @@ class Snapshots:
         known = self._tree.get(path.removeprefix(self._prefix))
         return known.content if known and not known.is_fresh and known.has_status_of(entry) else ""
 
+    async def all_but(self, known: Collection[str], keep: KeepAll) -> tuple[list[FileChange], list[str]]:
+        await asyncio.to_thread(self._look)
+        found = [Difference(path, None, entry) for path, entry in self._covered() if path not in known]
+        notes = sorted(note(item) for item in found if is_uncovered(item) or (item.new and item.new.reason))
+        files = sorted((item for item in found if item.new and item.new.content), key=lambda item: item.path)
+        if len(files) > MAX_CHANGES:
+            notes.append(f"{len(files) - MAX_CHANGES} more files")
+            files = files[:MAX_CHANGES]
+        blobs = await self._keep(files, keep)
+        return [describe(item, blobs) for item in files], notes
+
+    def _covered(self) -> list[tuple[str, TreeEntry]]:
+        with self._turn:
+            return [
+                (path, copy(each)) for path, each in self._tree.entries() if each.reason or not each.is_folder
+            ]
+
     async def content_id(self) -> str:
         return await asyncio.to_thread(self._content_id)
 
@@ -146,12 +174,13 @@ class Snapshots:
 
     async def close(self) -> None:
         self._is_closed = True
+        await self._was_looked_at_early()
         await asyncio.to_thread(self._close)
 
     async def _keep(self, changes: Iterable[Difference], keep: KeepAll) -> dict[str, Blob]:
         """Puts the contents before and after into the journal, a few at a time."""
         blobs: dict[str, Blob] = {}
-        for batch in _batches(changes):
+        for batch in batches(changes):
             found = await asyncio.to_thread(self._fetch, batch)
             blobs |= zip(found, await keep(list(found.values())), strict=True)
         return blobs
@@ -168,22 +197,51 @@ class Snapshots:
         """Text is recorded without its secrets; other bytes, unless they hold some, are kept as they are."""
         return "text/plain" if self._holds_secrets(data) or _is_text(data) else "application/octet-stream"
 
-    async def _taken(self, *, since_ns: int = NEVER_NS) -> list[Difference]:
+    async def _taken(self, *, since_ns: int = NEVER_NS, saves: bool = True) -> list[Difference]:
         self._awaited += 1
         try:
-            return await asyncio.to_thread(self._take, since_ns=since_ns)
+            return await asyncio.to_thread(self._take, since_ns=since_ns, saves=saves)
         finally:
             self._awaited -= 1
+
+    def _look_early(self) -> Quiet:
+        """The look before a call, while that is being written; it counts if nothing happens until then."""
+        quiet = Quiet(self._prefix)
+        if quiet.is_told:
+            self._take(on_folder=quiet.add)
+        self._can_look_early = quiet.is_told
+        return quiet
+
+    async def _was_looked_at_early(self) -> bool:
+        if self._early is None:
+            return False
+        self._awaited += 1
+        try:
+            quiet = await asyncio.shield(self._early)
+        finally:
+            self._awaited -= 1
+        self._early = None
+        try:
+            return quiet.has_held()
+        finally:
+            # The kernel takes its time to let go of many folders.
+            asyncio.get_running_loop().run_in_executor(None, quiet.close)
 
     def _tell(self, progress: str) -> None:
         """Shows how far a look is that a call waits for; one in the background disturbs nobody."""
         if self._awaited:
             self._scan.on_progress(progress)
 
-    def _take(self, *, since_ns: int = NEVER_NS) -> list[Difference]:
+    def _take(
+        self,
+        *,
+        since_ns: int = NEVER_NS,
+        saves: bool = True,
+        on_folder: Callable[[str], None] = lambda _: None,
+    ) -> list[Difference]:
         """Looks, and gives everything that was found since the last time."""
         with self._turn:
-            self._look_now(since_ns=since_ns)
+            self._look_now(since_ns=since_ns, saves=saves, on_folder=on_folder)
             found, self._found = self._found, {}
             return list(found.values())
 
@@ -191,19 +249,27 @@ class Snapshots:
         with self._turn:
             self._look_now()
 
-    def _look_now(self, *, since_ns: int = NEVER_NS) -> None:
+    def _look_now(
+        self,
+        *,
+        since_ns: int = NEVER_NS,
+        saves: bool = True,
+        on_folder: Callable[[str], None] = lambda _: None,
+    ) -> None:
         if self._is_closed:
             return
+        started = time.monotonic()
         is_first = self._contents is None and self._open()
-        differences = self._tree.look(since_ns=since_ns)
+        differences = self._tree.look(since_ns=since_ns, on_folder=on_folder)
         if len(differences) > _MANY:
             self._objects = self._git.tracked()
         self._remember(differences)
         self._objects = {}
         if not is_first:
             self._collect(differences)
-        if self._contents:
+        if self._contents and saves:
             self._contents.save()
+        self._look_s = time.monotonic() - started
 
     def _open(self) -> bool:
         """Opens the cache; True when nothing was known, so that nothing can be said to have changed."""
@@ -306,27 +372,6 @@ class Snapshots:
                 earlier.new = item.new
             elif item.new is not item.old:
                 self._found[item.path] = item
-
-
-def _batches(changes: Iterable[Difference]) -> list[list[str]]:
-    """The contents to keep, in portions that fit into memory, and no more than one call may add."""
-    sizes: dict[str, int] = {}
-    for change in changes:
-        for entry in (change.old, change.new):
-            if entry is not None and entry.content:
-                sizes[entry.content] = entry.size
-    batches: list[list[str]] = []
-    room = total = 0
-    for sha256, size in sizes.items():
-        total += size
-        if total > MAX_CALL_BYTES:
-            break
-        if size > room or not batches:
-            batches.append([])
-            room = _BATCH_BYTES
-        batches[-1].append(sha256)
-        room -= size
-    return batches
 
 
 def _is_text(data: bytes) -> bool:

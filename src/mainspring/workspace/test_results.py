@@ -27,6 +27,12 @@ _MAX_EXCERPT_LINES = 14
 _MAX_LINE = 240
 _WORDS = lazy_pattern(r"[\w./:=@, '-]+")
 _COLOUR = lazy_pattern(r"\x1b\[[0-9;]*m")
+_ABOUT_RUNNER = lazy_pattern(
+    r"^(?:=+ test session starts =+|platform \w+ --.*|collected \d+ items?.*"
+    r"|(?:cachedir|rootdir|configfile|testpaths|plugins): .*)\n",
+    re.MULTILINE,
+)
+_RULE = lazy_pattern(r"([=_-])\1{5,}")
 _PYTEST = lazy_pattern(
     r"^(PASSED|XPASS|FAILED|ERROR|XFAIL) (?![\[(])(.+?(?:\[.*?\])?)(?: - .*)?$", re.MULTILINE
 )
@@ -72,7 +78,8 @@ def verbose(command: str) -> str:
     if not _WORDS.fullmatch(command):
         return command
     words = shlex.split(command)
-    if words[1:3] == ["-m", "unittest"] and words[0].startswith("python"):
+    words = words[1:] if words[:1] and words[0].startswith("PYTHONPATH=") else words
+    if words[1:3] == ["-m", "unittest"] and words[0].rpartition("/")[2].startswith("python"):
         return f"{command} -v"
     if words[:2] == ["go", "test"]:
         return f"go test -v{command.removeprefix('go test')}"
@@ -116,6 +123,11 @@ def missing(before: TestResults, now: TestResults) -> list[str]:
     """The tests that passed and that a run of all of them no longer names as passed or failed."""
     known, failed = {*now.passed, *now.failed}, set(now.failed)
     return [name for name in before.passed if name not in known and failed.isdisjoint(_with_holders(name))]
+
+
+def shortened(output: str) -> str:
+    """An output without what runners say about themselves, and with short rules."""
+    return _RULE.sub(lambda rule: rule[1] * 3, _ABOUT_RUNNER.sub("", _COLOUR.sub("", output)))
 
 
 def excerpt(output: str, test: str) -> str:

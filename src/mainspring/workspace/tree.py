@@ -146,9 +146,13 @@ class Tree:
             for name, entry in folder.names.items():
                 yield f"{above}/{name}" if above else name, entry
 
-    def look(self, *, since_ns: int = NEVER_NS) -> list[Difference]:
-        """Looks again. What is only fresh is given with its old entry as both states. Names that somebody
-        read since then are taken over, although they may have changed within a tick (see `Scan.read`)."""
+    def look(
+        self, *, since_ns: int = NEVER_NS, on_folder: Callable[[str], None] = lambda _: None
+    ) -> list[Difference]:
+        """Looks again, and tells of each folder before it is looked into. What is only fresh is given with
+        its old entry as both states. Names that somebody read since then are taken over, although they may
+        have changed within a tick (see `Scan.read`).
+        """
         found: list[Difference] = []
         progress = ScanProgress(self._on_progress, "looking at the workspace")
         try:
@@ -158,8 +162,9 @@ class Tree:
             return found
 
         def enter(path: str) -> list[str]:
+            on_folder(whole := f"{self._root}/{path}")
             try:
-                fd = open_folder(f"{self._root}/{path}")
+                fd = open_folder(whole)
                 try:
                     listing = self._scan.read(fd, since_ns=since_ns)
                     progress.add(len(listing.inodes))

@@ -8,20 +8,24 @@ import msgspec
 import pytest
 
 import mainspring
+from mainspring.app.operations import attempt_judges
 from mainspring.app.operations.attempts import are_attempts_open, take_attempts
 from mainspring.errors import UsageError
 from mainspring.events import (
     AttemptEnded,
     AttemptsEnded,
+    AttemptsStarted,
     AttemptStarted,
     CheckEnded,
     Event,
     NoteAdded,
     SamplingChosen,
+    SuiteEnded,
     TurnStarted,
     Undone,
 )
 from mainspring.models.scripted import Case, ScriptedReply
+from mainspring.sandbox import TIMED_OUT
 from tests.workspace.machine import picture
 from tests.workspace.sessions import World, say, shell
 
@@ -41,11 +45,15 @@ class Tries(World):
         self.script.write_bytes(msgspec.json.encode({"replies": attempts[0], "cases": cases}))
         (self.root / "kept.txt").write_text("mine\n")
 
-    def tried(self, text: str, attempts: int, *checks: str, **options) -> AttemptsEnded:
+    def tried(
+        self, text: str, attempts: int, *checks: str, is_usual: bool = False, **options
+    ) -> AttemptsEnded:
         async def tried() -> None:
             async with self.open(**options) as session:
                 self.session = session.id
-                async for _ in take_attempts(session, text, attempts=attempts, checks=checks):
+                async for _ in take_attempts(
+                    session, text, attempts=attempts, checks=checks, is_usual=is_usual
+                ):
                     pass
                 assert not await are_attempts_open(session)
 
@@ -111,6 +119,48 @@ def test_a_later_attempt_is_told_what_the_check_said(tmp_path):
     (note,) = [event for event in world.events(NoteAdded) if event.source == "mainspring:attempts"]
     assert "the width is 7, not 8" in note.text
     assert "exit code 3" in note.text
+
+
+def test_what_a_runner_says_of_itself_is_not_told(tmp_path):
+    world = Tries(tmp_path, (say("nothing to do"),), (say("still nothing"),))
+    report = "===== test session starts =====\nplatform linux -- Python\nrootdir: /x\ncollected 2 items\n\nE  assert 7 == 8"
+    (world.root / "report").write_text(report)
+    world.tried("go", 2, "cat report; exit 1")
+    (note,) = [event for event in world.events(NoteAdded) if event.source == "mainspring:attempts"]
+    assert note.text.endswith("cat report; exit 1 (exit code 1)\n\nE  assert 7 == 8")
+
+
+def test_a_check_that_never_ends_is_stopped_when_it_takes_much_longer_than_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(attempt_judges, "_LEAST_S", 2.0)
+    monkeypatch.setattr(attempt_judges, "_ROOM", 1.0)
+    world = Tries(tmp_path, (say("done"),), (shell("echo sleep 600 > tested"), say("done")))
+    (world.root / "tested").write_text("false\n")
+    assert not world.tried("go", 2, "bash tested").is_passed
+    first, second = world.events(CheckEnded)
+    assert (first.detail, second.detail.startswith(TIMED_OUT)) == ("exit code 1", True)
+
+
+def test_tests_that_failed_by_themselves_on_the_same_files_are_not_run_again_to_judge(tmp_path):
+    test = "import os, unittest\nclass A(unittest.TestCase):\n    def test(self): assert os.path.exists('made')\n"
+    world = Tries(tmp_path, (shell("echo 1 > code.py"), say("done")), (shell("echo 2 > made"), say("done")))
+    (world.root / "test_code.py").write_text(test)
+    work = msgspec.structs.replace(world.config.settings.work, after_change="affected", test_timeout_s=300.0)
+    settings = msgspec.structs.replace(world.config.settings, work=work)
+    config = msgspec.structs.replace(world.config, settings=settings)
+    assert world.tried("go", 2, config=config).is_passed
+    ran = [event for event in world.events(SuiteEnded) if event.cause == "change"]
+    first, second = world.events(CheckEnded)
+    assert (ran[0].outcome, first.passed, second.passed) == ("failed", False, True)
+    assert first.duration_s == ran[0].duration_s
+    (note,) = [event for event in world.events(NoteAdded) if event.source == "mainspring:attempts"]
+    assert "os.path.exists" in note.text
+
+
+def test_usual_attempts_end_where_the_tests_cannot_run(tmp_path):
+    world = Tries(tmp_path, (shell("echo 1 > code.py"), say("done")), (say("never"),))
+    (world.root / "package.json").write_text('{"scripts": {"test": "no-such-runner"}}')
+    ended = world.tried("go", 3, is_usual=True)
+    assert (ended.kept, ended.is_passed, world.events(CheckEnded)) == (1, True, [])
 
 
 def test_without_a_pass_the_most_checks_then_the_smallest_diff_is_restored(tmp_path):
@@ -209,6 +259,20 @@ def test_a_program_gets_the_answer_of_the_attempt_that_was_kept(tmp_path):
     assert (reply.text, reply.attempt, reply.is_done) == ("second", 2, True)
     reply = mainspring.run("go", world.root, attempts=2, check=["true", "false"], **world.usual)
     assert (reply.ending, reply.is_done) == ("failed", False)
+
+
+def test_a_small_model_has_several_attempts_from_a_program_too(tmp_path):
+    world = Tries(tmp_path, (shell("touch other"), say("done")), (shell("touch made"), say("made it")))
+    (world.root / "Makefile").write_text("test:\n\ttest -e made\n")
+    (world.root / "code.py").write_text("")
+    work = msgspec.structs.replace(world.config.settings.work, profile="small", priming="off")
+    settings = msgspec.structs.replace(world.config.settings, work=work)
+    config = msgspec.structs.replace(world.config, settings=settings)
+    options: dict[str, Any] = world.usual | {"config": config}
+    reply = mainspring.run("make it", world.root, **options)
+    world.session = reply.session
+    assert (reply.text, reply.attempt) == ("made it", 2)
+    assert [event.is_usual for event in world.events(AttemptsStarted)] == [True]
 
 
 @pytest.mark.parametrize("attempts", [0, 21])

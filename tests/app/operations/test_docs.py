@@ -23,6 +23,7 @@ from mainspring.app.operations.sessions import journal_of, list_sessions
 from mainspring.context.history import read_all
 from mainspring.errors import UsageError
 from mainspring.events import DocsStarted, Event, PageDrafted, PageJudged, PieceDrafted, SpendSettled
+from mainspring.forge.prompts import judge_schema, page_schema, piece_schema
 from mainspring.models.scripted import Script
 from mainspring.settings import Config
 from mainspring.testing.server import HostedModelServer
@@ -133,6 +134,26 @@ def world(tmp_path: Path, place: Path) -> Iterator[World]:
     world = World(settings(tmp_path / "home"), place)
     yield world
     world.close()
+
+
+def test_a_model_on_this_machine_has_one_file_at_a_time(world: World) -> None:
+    world.serve(JUDGE, PIECE, WHOLE)
+    world.forge()
+    paths = [event.path for event in world.events(PieceDrafted, PageDrafted, PageJudged)]
+    assert len(paths) == 9
+    assert paths == [path for path in dict.fromkeys(paths) for _ in range(3)]
+
+
+def test_no_reply_that_is_held_to_a_schema_can_go_on_without_end() -> None:
+    for schema in (piece_schema(["a"]), page_schema(has_example=True), judge_schema()):
+        waiting = [schema]
+        while waiting:
+            each = waiting.pop()
+            assert (
+                "enum" in each
+                or {"string": "maxLength", "array": "maxItems"}.get(each["type"], "type") in each
+            )
+            waiting += [*each.get("properties", {}).values(), *([each["items"]] if "items" in each else [])]
 
 
 def test_pages_in_three_languages_have_what_the_files_say_and_secrets_are_never_sent(world: World) -> None:

@@ -75,7 +75,7 @@ def test_a_report_has_the_same_facts_as_a_page_and_as_markdown(world: World) -> 
     session = begun(world)
     report = asyncio.run(goal_report(world.config, session))
     assert "make a result" in report_markdown(report)
-    assert report_page(report).startswith("<!doctype html>")
+    assert asyncio.run(report_page(world.config, report)).startswith("<!doctype html>")
 
 
 def test_a_goal_without_artifacts_says_so(world: World) -> None:

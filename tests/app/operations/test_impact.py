@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -42,9 +44,23 @@ def config_of(folder: Path) -> Config:
     return load_config({"MAINSPRING_HOME": str(folder / "home"), "PATH": os.environ["PATH"]})
 
 
-def repository(folder: Path) -> Path:
+def look(config: Config, root: Path, paths: Sequence[str] = (), since: str = "") -> Impact:
+    return asyncio.run(look_at_impact(config, root, paths, since))
+
+
+def test_no_file_is_read_when_nothing_of_its_language_changed(tmp_path: Path) -> None:
+    root, config = repository(tmp_path), config_of(tmp_path)
+    assert look(config, root).changed == ()
+    (root / "more.txt").write_text("x\n", encoding="utf-8")
+    assert look(config, root).changed == ()
+    assert not (config.home / "impact").exists()
+    (root / "src/shop/alone.py").write_text("add = 2\n", encoding="utf-8")
+    assert look(config, root).changed == ("src/shop/alone.py",)
+
+
+def repository(folder: Path, files: dict[str, str] = FILES) -> Path:
     root = folder / "work"
-    for path, text in FILES.items():
+    for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")
     who = ("-c", "user.name=a", "-c", "user.email=a@localhost", "-c", "commit.gpgsign=false")
@@ -57,8 +73,8 @@ def test_a_removed_function_is_found_with_all_that_it_reaches(tmp_path: Path) ->
     root = repository(tmp_path)
     changed = CALC.replace("def gone():\n    pass\n\n", "").replace("+ second", "- second")
     (root / "src/shop/calc.py").write_text(changed, encoding="utf-8")
-    (root / "web.js").write_text("x\n", encoding="utf-8")
-    found = look_at_impact(config_of(tmp_path), root)
+    (root / "web.swift").write_text("x\n", encoding="utf-8")
+    found = look(config_of(tmp_path), root)
     assert found.changed == ("src/shop/calc.py",)
     assert [(each.name, each.change, each.semver) for each in found.api] == [("gone", "removed", "major")]
     assert [(each.path, each.line, each.name) for each in found.callers] == [
@@ -68,30 +84,30 @@ def test_a_removed_function_is_found_with_all_that_it_reaches(tmp_path: Path) ->
     assert found.importers == ("src/shop/__init__.py", "src/shop/desk.py")
     assert found.tests == ("tests/test_desk.py",)
     assert found.semver == "major"
-    assert found.not_read == ("web.js: only Python is read",)
+    assert found.not_read == ("web.swift: no grammar reads its API",)
 
 
 def test_named_files_are_looked_at_although_they_did_not_change(tmp_path: Path) -> None:
     root = repository(tmp_path)
     config = config_of(tmp_path)
-    found = look_at_impact(config, root / "src", ["shop/calc.py"])
+    found = look(config, root / "src", ["shop/calc.py"])
     assert (found.api, found.semver) == ((), "patch")
     assert ("src/shop/desk.py", "add") in [(each.path, each.name) for each in found.callers]
-    assert look_at_impact(config, root) == Impact(changed=())
+    assert look(config, root) == Impact(changed=())
     with pytest.raises(MainspringError):
-        look_at_impact(config, root, ["../elsewhere.py"])
+        look(config, root, ["../elsewhere.py"])
 
 
 def test_what_is_compared_with_can_be_chosen(tmp_path: Path) -> None:
     root = repository(tmp_path)
     with pytest.raises(MainspringError):
-        look_at_impact(config_of(tmp_path), root, since="nowhere")
+        look(config_of(tmp_path), root, since="nowhere")
     with pytest.raises(MainspringError):
-        look_at_impact(config_of(tmp_path), root, since="--output=x")
+        look(config_of(tmp_path), root, since="--output=x")
     with pytest.raises(MainspringError):
-        look_at_impact(config_of(tmp_path), tmp_path)
+        look(config_of(tmp_path), tmp_path)
     (root / "src/shop/alone.py").unlink()
-    found = look_at_impact(config_of(tmp_path), root, since="HEAD")
+    found = look(config_of(tmp_path), root, since="HEAD")
     assert (found.changed, found.tests) == (("src/shop/alone.py",), ("tests/test_alone.py",))
 
 
@@ -101,20 +117,20 @@ def test_what_is_no_plain_file_of_the_repository_is_left_out(tmp_path: Path) -> 
     (root / "link.py").symlink_to(tmp_path / "outside.py")
     os.mkfifo(root / "pipe.py")
     (root / "deep.py").write_text("(" * 100_000, encoding="utf-8")
-    found = look_at_impact(config_of(tmp_path), root, ["src/shop/calc.py", "deep.py"])
+    found = look(config_of(tmp_path), root, ["src/shop/calc.py", "deep.py"])
     assert "link.py" not in found.importers
     assert found.not_read == ("deep.py: it cannot be read as Python",)
 
 
 def test_a_second_look_reads_only_what_changed(tmp_path: Path) -> None:
     root, config = repository(tmp_path), config_of(tmp_path)
-    first = look_at_impact(config, root, ["src/shop/calc.py"])
+    first = look(config, root, ["src/shop/calc.py"])
     (kept,) = (tmp_path / "home" / "impact").iterdir()
     written = kept.stat().st_mtime_ns
-    assert look_at_impact(config, root, ["src/shop/calc.py"]) == first
+    assert look(config, root, ["src/shop/calc.py"]) == first
     assert kept.stat().st_mtime_ns == written
     (root / "src/shop/far.py").write_text("import shop.calc\n", encoding="utf-8")
-    assert "src/shop/far.py" in look_at_impact(config, root, ["src/shop/calc.py"]).importers
+    assert "src/shop/far.py" in look(config, root, ["src/shop/calc.py"]).importers
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,11 @@ def test_a_user_message_is_text_or_parts_with_data_urls() -> None:
         ("null", '{"malformed_arguments":"null"}'),
         ('{"a": ', '{"malformed_arguments":"{\\"a\\": "}'),
         ("[" * 9999, '{"malformed_arguments":"' + "[" * 9999 + '"}'),
+        ('{"a":1e999}', '{"malformed_arguments":"{\\"a\\":1e999}"}'),
+        ('{"a":"\\u0000\\\\u0000"}', '{"a":"\\ufffd\\\\u0000"}'),
+        ('{"a":' * 60 + "1" + "}" * 60, '{"a":' * 60 + "1" + "}" * 60),
+        ('{"a":[{},' + "{}," * 99 + "1]}", '{"a":[{},' + "{}," * 99 + "1]}"),
+        ('{"":' * 99 + "1" + "}" * 99, '{"malformed_arguments":"' + '{\\"\\":' * 99 + "1" + "}" * 99 + '"}'),
     ],
 )
 def test_arguments_go_back_as_the_text_of_an_object_whatever_the_model_wrote(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mainspring.events import AssistantSaid, CallAsked, CallEnded, CallStarted, ToolSpec
+from mainspring.events import AssistantSaid, CallAsked, CallEnded, CallStarted, ToolSpec, tool_of
 from mainspring.models import AssistantMessage, Message, Request, ResultsMessage, ToolResult, UserMessage
 from mainspring.models.rescue import rescue
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedReply
@@ -48,8 +48,13 @@ def test_any_name_goes_back_in_a_form_that_the_provider_takes(wire: str, names: 
 
 @given(names=st.lists(st.text(max_size=100) | st.sampled_from(ODD), unique=True, max_size=20))
 def test_two_names_stay_two(names: list[str]) -> None:
-    meant = {name.removeprefix("functions.") for name in names if not name.startswith("default_api")}
+    meant = {tool_of(name) for name in names}
     assert len({wire_name(name) for name in meant}) == len(meant)
+
+
+@pytest.mark.parametrize("name", ["read ", "\n read", " functions.read\n", "default_api:read "])
+def test_blanks_around_a_name_are_left_out(name: str) -> None:
+    assert (tool_of(name), wire_name(name)) == ("read", "read")
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -380,12 +380,15 @@ def test_history_of_another_wire_is_taken_without_what_only_its_author_can_verif
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("parts", [(), (Thinking(text="hm", opaque="x", wire="anthropic"),)])
+@pytest.mark.parametrize(
+    "parts", [(), (Text(text=""),), (Thinking(text="hm", opaque="x", wire="anthropic"),)]
+)
 def test_a_message_that_says_nothing_is_still_a_message(wire: str, parts: Any) -> None:
     model = build(wire)
     messages = [model.encode(UserMessage("")), model.encode(AssistantMessage(parts))]
     body = msgspec.json.decode(model.body(Request("", (), messages)))
     assert len(body[model.messages_field]) == 2
+    assert b'"(nothing)"' in messages[1]
 
 
 def test_redacted_thinking_goes_back_as_it_came() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from mainspring.approvals.answers import NOT_EDITABLE, Requests
+from mainspring.approvals.answers import NOT_EDITABLE, SEVERAL_AGREE, misfit
 from mainspring.approvals.grants import Grant, is_pattern
 from mainspring.approvals.questions import Approver as Approver  # noqa: PLC0414 - faces name it
 from mainspring.errors import UsageError
@@ -45,7 +45,7 @@ def answers_in(line: str, questions: Sequence[ApprovalAsked], *, now_us: int) ->
     which, rest = _which(line.strip(), questions)
     answers = tuple(_answer(rest, question, now_us=now_us) for question in which)
     for question, given in zip(which, answers, strict=True):
-        if why := Requests({question.call: question}).refusal(given):
+        if why := misfit(question, given):
             raise UsageError(f"This answer is not possible: {why}.")
     return answers
 
@@ -98,7 +98,8 @@ def editable_text(question: ApprovalAsked) -> str:
 def edited(question: ApprovalAsked, text: str) -> str:
     """New arguments for a call: JSON, or the command in place of the one that was asked for."""
     if not question.is_editable:
-        raise UsageError(f"The arguments cannot be edited: {NOT_EDITABLE}.")
+        why = SEVERAL_AGREE if question.quorums else NOT_EDITABLE
+        raise UsageError(f"The arguments cannot be edited: {why}.")
     if text.startswith("{"):
         _arguments(text)
         return text

@@ -13,22 +13,27 @@ from mainspring.app import policies
 from mainspring.app.arguments import COMMAND, CONFIG, NAME, PATH, check_arguments
 from mainspring.app.commands import judge, proposed_command
 from mainspring.app.known import workspace_at
+from mainspring.app.modes import parse_mode
 from mainspring.app.operations.past_calls import KINDS, PastCalls
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import vault_of
 from mainspring.app.step import template_of
-from mainspring.app.stores import sessions_of
+from mainspring.app.stores import sessions_of, shared_files, team_policies
+from mainspring.app.team import approvals_in, person_of, rules_in
+from mainspring.app.team_rules import labelled
 from mainspring.approvals import Effect, Finding, Judgement, Policy, Proposed, strictest
 from mainspring.approvals.dangerous import DANGERS
 from mainspring.approvals.grammar import parse
 from mainspring.approvals.grants import Grant, GrantFile
+from mainspring.approvals.quorums import in_words
 from mainspring.approvals.rules import Rule, load, warnings
 from mainspring.approvals.shell import read
 from mainspring.approvals.simulate import Comparison, counts, simulate
 from mainspring.errors import UsageError
 from mainspring.events import CommandAsked, Limits
 from mainspring.journal import events_in
+from mainspring.people.constraints import approval_told, said_by
 from mainspring.settings import Config, load_config
 
 __all__ = [
@@ -42,6 +47,7 @@ __all__ = [
     "RuleFile",
     "RulesInForce",
     "counts",
+    "in_words",
     "is_allowed",
     "judge_call",
     "judge_command",
@@ -74,15 +80,17 @@ class ListedDanger(msgspec.Struct, frozen=True, kw_only=True):
 class RulesInForce(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[RuleFile, ...]
     dangers: tuple[ListedDanger, ...]
+    team: tuple[tuple[str, str], ...] = ()
+    """What a team holds whoever asks to there: the names of rules, and what each says."""
 
 
 def list_grants(config: Config) -> tuple[Grant, ...]:
-    return tuple(GrantFile(config.home).all())
+    return tuple(GrantFile(shared_files(config)).all())
 
 
 def revoke_grant(config: Config, grant: str) -> None:
     """Takes a grant back; it counts at once, also in sessions that run."""
-    if not GrantFile(config.home).revoke(grant):
+    if not GrantFile(shared_files(config)).revoke(grant):
         raise UsageError(f"There is no grant {grant}.", remedy="`mainspring approvals list` shows them.")
 
 
@@ -100,7 +108,23 @@ def rules_in_force(config: Config, folder: Path) -> RulesInForce:
             ListedDanger(name=name, answer=danger.answer, reason=danger.reason)
             for name, danger in DANGERS.items()
         ),
+        team=_of_team(config, str(folder.resolve())),
     )
+
+
+def _of_team(config: Config, folder: str) -> tuple[tuple[str, str], ...]:
+    in_force = team_policies(config)
+    rules = rules_in(in_force, person_of(config), folder)
+    said = [(name, "; ".join(said_by(rule))) for name, rule in rules]
+    for name, rule in rules:
+        said += [(label, _call_told(given)) for label, given in labelled(name, rule.call)]
+    return (*said, *((name, approval_told(each)) for name, each in approvals_in(in_force, folder)))
+
+
+def _call_told(given: Mapping[str, Any]) -> str:
+    about = ", ".join(f"{name} {value}" for name, value in given.items() if name not in ("answer", "reason"))
+    reason = f": {given['reason']}" if given.get("reason") else ""
+    return f"{given.get('answer', '')} {about or 'everything'}{reason}".strip()
 
 
 def judge_command(
@@ -199,6 +223,6 @@ async def judge_session(
 
 
 def _policy(name: str, max_cost_usd: float | None, folder: Path, config: Config) -> Policy:
-    mode, level = policies.parse_mode(name)
+    mode, level = parse_mode(name)
     limits = Limits(max_cost_usd=max_cost_usd)
     return policies.build_policy(policies.build_mode(mode, level, limits), folder.resolve(), config)

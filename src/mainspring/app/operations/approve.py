@@ -8,7 +8,7 @@ it with `Session.answer`.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,10 +19,11 @@ from mainspring.app.operations.sessions import journal_of, list_sessions, rows_i
 from mainspring.app.records import recording
 from mainspring.app.stores import sessions_of
 from mainspring.approvals.answers import Requests
+from mainspring.approvals.quorums import OpenRequest, check_entitled
 from mainspring.catalog import running
 from mainspring.disk.inbox import AnswerCommand
 from mainspring.errors import UsageError
-from mainspring.events import ApprovalAsked, ApprovalGiven, Decision, Origin, Scope
+from mainspring.events import ApprovalAdded, ApprovalAsked, ApprovalGiven, Decision, Origin, Scope
 from mainspring.folds.state import load_state
 from mainspring.settings import Config
 
@@ -43,18 +44,25 @@ class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):
 
 class OpenAnswers(msgspec.Struct, frozen=True, kw_only=True):
     """Answers that fit the open questions of a session; with `has_goal` its turn belongs to a goal.
+    `missing` says whose yes it still takes after them, by call, where a team wants to know.
     `other_version` says so when a process of another version runs the session."""
 
     session: str
     answers: tuple[ApprovalGiven, ...]
     has_goal: bool
     other_version: str = ""
+    missing: Mapping[str, str] = {}
+
+    @property
+    def decides(self) -> bool:
+        """Whether something follows from one of these."""
+        return any(given.call not in self.missing for given in self.answers)
 
 
 async def open_questions(config: Config, session: str) -> tuple[ApprovalAsked, ...]:
     """What a session waits for a person to answer."""
     _, requests, _ = await _requests(config, session)
-    return tuple(requests.open.values())
+    return tuple(request.shown for request in map(requests.request, requests.open) if request)
 
 
 async def waiting_session(config: Config, folder: Path) -> str:
@@ -89,7 +97,14 @@ async def prepare_answers(
     answers = tuple(_given(question, requests, reply, config.origin) for question in asked)
     owner = await running(sessions_of(config), session)
     other = owner.other_version if owner else ""
-    return OpenAnswers(session=session, answers=answers, has_goal=has_goal, other_version=other)
+    missing = {
+        given.call: _missing(requests.request(given.call), added)
+        for given in answers
+        if isinstance(added := requests.counted(given), ApprovalAdded)
+    }
+    return OpenAnswers(
+        session=session, answers=answers, has_goal=has_goal, other_version=other, missing=missing
+    )
 
 
 async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> str:
@@ -102,7 +117,12 @@ async def deliver_answer(config: Config, session: str, given: ApprovalGiven) -> 
 async def record_answers(config: Config, session: str, answers: Sequence[ApprovalGiven]) -> None:
     """Puts answers on record in a session that nobody runs, for whoever goes on with it."""
     async with recording(session, config) as recorder:
-        await recorder.record(*answers)
+        requests = (await load_state(recorder.journal)).requests
+        for given in answers:
+            check_entitled(requests.request(given.call), given)
+            counted = requests.counted(given)
+            await recorder.record(counted)
+            requests = requests.after(counted)
 
 
 async def _requests(config: Config, session: str) -> tuple[str, Requests, bool]:
@@ -110,6 +130,10 @@ async def _requests(config: Config, session: str) -> tuple[str, Requests, bool]:
     async with journal_of(config, session) as reader:
         state = await load_state(reader)
         return reader.session, state.requests, state.has_goal
+
+
+def _missing(request: OpenRequest | None, added: ApprovalAdded) -> str:
+    return request.missing(added) if request else ""
 
 
 def _given(
@@ -138,6 +162,7 @@ def _given(
         expires_us=None if reply.lasts is None else lasting(reply.lasts, now_us=time.time_ns() // 1000),
         origin=origin,
     )
+    check_entitled(requests.request(question.call), given)
     if why := requests.refusal(given):
         raise UsageError(f"The call {question.call} cannot be answered like this: {why}.")
     return given

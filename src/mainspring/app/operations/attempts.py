@@ -27,6 +27,7 @@ from mainspring.app.operations.usual_attempts import is_enough, known_checks
 from mainspring.context.history import read_all
 from mainspring.errors import UsageError, WorkspaceConflict, require_type
 from mainspring.events import (
+    ATTEMPTS_SOURCE,
     MAX_ATTEMPTS,
     AssistantSaid,
     AttemptEnded,
@@ -53,7 +54,6 @@ from mainspring.turns.runtime import Runtime
 TEMPERATURES = (0.4, 0.7, 1.0)
 """Of the second attempt and those after it; the first is sampled as the model chooses."""
 
-_NOTE = "mainspring:attempts"
 _NOTHING = "There was nothing to go on with."
 _PAUSED = frozenset({"interrupted", "blocked", "waiting"})
 _USED_UP = frozenset({"budget", "limit"})
@@ -150,14 +150,21 @@ async def take_attempts(
 
 
 async def attempted_reply(
-    session: Session, text: str = "", *, attempts: int = 1, checks: Sequence[str] = ()
+    session: Session,
+    text: str = "",
+    *,
+    attempts: int = 1,
+    checks: Sequence[str] = (),
+    is_usual: bool = False,
 ) -> Reply:
     """As `take_attempts`, or `continue_attempts` without a text; gives the answer of the attempt that was
     kept, with what all of them cost. It is not done when a check failed."""
     runtime = runtime_of(session)
     before, kept, ended = used(runtime), None, None
     events = (
-        take_attempts(session, text, attempts=attempts, checks=checks) if text else continue_attempts(session)
+        take_attempts(session, text, attempts=attempts, checks=checks, is_usual=is_usual)
+        if text
+        else continue_attempts(session)
     )
     async with aclosing(events):
         async for item in events:
@@ -337,7 +344,7 @@ async def _begin(session: Session, found: _Attempts, last: _Attempt, beside: Seq
         *beside,
     ]
     if told := await failure_of(runtime, last.started_seq):
-        opening.append(NoteAdded(text=told, source=_NOTE))
+        opening.append(NoteAdded(text=told, source=ATTEMPTS_SOURCE))
     await session.say(said.text, said.media, after=opening, output=said.output_schema)
 
 

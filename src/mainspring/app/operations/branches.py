@@ -53,11 +53,12 @@ class NotAgreed(UsageError):
 
     exit_code = 3
 
-    def __init__(self, session: str, told: ChangeRisk, agree: str = "") -> None:
+    def __init__(self, session: str, told: ChangeRisk, agree: str = "", branch: str = "") -> None:
         agree = agree or f"mainspring land {session} --yes"
+        look = f"git diff HEAD...{branch}" if branch else f"mainspring diff {session}"
         super().__init__(
             f"A person must agree before this lands: {told.why_ask}.",
-            remedy=f"Look at it (`mainspring diff {session}`), then: {agree}",
+            remedy=f"Look at it (`{look}`), then: {agree}",
         )
         self.told = told
 

@@ -8,12 +8,14 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from mainspring.checks.reviewer import ReviewedChange
-from mainspring.disk.untrusted import read_untrusted, read_untrusted_text
+from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import UsageError
 from mainspring.events import ReviewedFile
 from mainspring.settings import Config
-from mainspring.workspace.git import Git
+from mainspring.workspace.git import Git, GitFailed
 from mainspring.workspace.parsed_diff import DiffedFile
 
 PLAIN_DIFF = ("--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/")
@@ -26,11 +28,9 @@ def change_at(config: Config, workspace: Path, target: str = "") -> ReviewedChan
     """The change against a commit (`HEAD` by default), new files included, or the diff in the file
     `target`."""
     file = workspace / target if target else None
-    content = content_in(workspace)
+    content, git = content_in(workspace), Git(workspace, config.environment)
     if file is not None and file.is_file():
-        text = read_untrusted_text(file, max_bytes=_MAX_FILE)
-        return ReviewedChange(subject=f"the diff in {target}", diff=text, content=content)
-    git = Git(workspace, config.environment)
+        return _in_file(git, file, target, content)
     if target.startswith("-"):
         raise UsageError(f"{target} is no commit.", remedy="Give the name of a commit, a branch or a file.")
     commit = git.text("rev-parse", "--verify", "--quiet", f"{target or 'HEAD'}^{{commit}}", check=False)
@@ -53,6 +53,34 @@ def change_at(config: Config, workspace: Path, target: str = "") -> ReviewedChan
     left = (f"{len(names) - _MAX_NEW} more new files",) if len(names) > _MAX_NEW else ()
     subject = f"what changed since {target}" if target else "what is not committed"
     return ReviewedChange(subject=subject, diff=changed + "".join(added), content=content, left_out=left)
+
+
+def _in_file(git: Git, file: Path, name: str, content: Callable[[str], str | None]) -> ReviewedChange:
+    """A diff in a file, which may be of files that are not UTF-8, and of other files than those here."""
+    try:
+        data = read_untrusted(file, max_bytes=_MAX_FILE)
+    except OSError as error:
+        raise UsageError(
+            f"{name} cannot be read: {error.strerror or error}.",
+            remedy=f"A diff may have {_MAX_FILE >> 20} MiB.",
+        ) from error
+    change = ReviewedChange(
+        subject=f"the diff in {name}", diff=data.decode("utf-8", "replace"), content=content
+    )
+    if not change.files:
+        raise UsageError(f"{name} holds no diff.", remedy="Make one: git diff > FILE.diff")
+    is_fitting = _applies(git, data) or _applies(git, data, "--reverse")
+    left = () if is_fitting else ("how it fits the files here: it applies to none of their contents",)
+    return msgspec.structs.replace(change, left_out=left)
+
+
+def _applies(git: Git, diff: bytes, *options: str) -> bool:
+    """Whether the files here are what a diff begins from; with `--reverse`, what it leads to."""
+    try:
+        git.run("apply", "--check", *options, "-", stdin=diff)
+    except GitFailed:
+        return False
+    return True
 
 
 def content_in(workspace: Path) -> Callable[[str], str | None]:

@@ -128,7 +128,7 @@ def _files(config: Config, rows: list[SessionRow], before_s: float) -> Iterator[
     for path in (*home.glob("artifacts/*.artifacts"), *home.glob(f"sessions/*/{CHECKPOINT_FILE}")):
         if changed_s(path) < before_s:
             yield Leftover(kind="cache", path=path, bytes=bytes_in(path), why="old")
-    for path in home.glob(f"{INDEX_FOLDER}/*.sqlite*"):
+    for path in home.glob(f"{INDEX_FOLDER}/*.*"):
         if changed_s(path) < before_s:
             yield Leftover(kind="cache", path=path, bytes=bytes_in(path), why="old")
     yesterday_s = time.time() - _DAY_S

@@ -16,7 +16,8 @@ import msgspec
 from mainspring.app.operations.cleaning import retained
 from mainspring.app.operations.daemon_company import company_of_daemon
 from mainspring.app.operations.devices import Access
-from mainspring.app.stores import sessions_of
+from mainspring.app.operations.workers import queued_sessions
+from mainspring.app.stores import sessions_of, shared_files
 from mainspring.catalog import Owner
 from mainspring.daemon.files import RESTART, DaemonFiles, DaemonRecord, RunResult
 from mainspring.daemon.launch import ensure, launch, tell_ready
@@ -129,7 +130,9 @@ async def run_daemon(
         say(line)
 
     with place.held():
-        daemon = Daemon(config, place, log, sessions_of(config), partial(retained, config))
+        others = partial(queued_sessions, config) if config.store_url else None
+        sessions, files = sessions_of(config), shared_files(config)
+        daemon = Daemon(config, place, log, sessions, partial(retained, config), others, files)
         async with company_of_daemon(config, web_port, log):
             await daemon.run(tell_ready if is_detached else _nothing, is_once=is_once)
 
@@ -154,7 +157,7 @@ async def daemon_status(config: Config) -> DaemonStatus:
     owner, record = place.owner(), place.load()
     now_us = time.time_ns() // 1000
     try:
-        schedules, problem = Schedules(config.home).all(), ""
+        schedules, problem = Schedules(shared_files(config)).all(), ""
     except MainspringError as error:
         schedules, problem = (), str(error)
     times = [(next_us(each, now_us, config.zone), each) for each in schedules]

@@ -13,6 +13,7 @@ from importlib import import_module
 from urllib.parse import urlsplit
 
 from mainspring.app.operations.daemon_index import keep_indexes
+from mainspring.app.operations.daemon_telemetry import keep_telemetry
 from mainspring.app.operations.devices import Access
 from mainspring.daemon.files import DaemonFiles, has_ended
 from mainspring.errors import MainspringError
@@ -37,6 +38,7 @@ async def company_of_daemon(
         tasks = [group.create_task(_deliver(config, say))]
         if config.settings.work.index != "off":
             tasks.append(group.create_task(keep_indexes(config, say, _exit_code)))
+        tasks.append(group.create_task(keep_telemetry(config, say)))
         if web_port is not None:
             tasks.append(group.create_task(_keep_web(config, web_port, say)))
         try:

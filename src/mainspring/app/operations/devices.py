@@ -17,38 +17,27 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import msgspec
 
+from mainspring.app.operations.device_roles import OWNER, PAIRED_ROLES, Device, Role
 from mainspring.disk.files import closing_descriptor, locked, make_folder, write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError, UnknownSession, UsageError
 from mainspring.notify.subscriptions import PushSubscription
+from mainspring.people.persons import SERVICE, Person
 from mainspring.settings import Config
 from mainspring.system import try_lock
 
-Role = Literal["watch", "answer", "steer", "owner"]
-"""What a device may do: look; answer questions, too; start, steer and stop work, too; and pair others."""
-PAIRED_ROLES: tuple[Role, ...] = ("watch", "answer", "steer")
 PAIR_WITHIN_S = 90
 LINK_WITHIN_S = 24 * 3600
 MAX_DEVICES = 64
 MAX_LINKS = 256
-_RANK = {role: rank for rank, role in enumerate((*PAIRED_ROLES, "owner"))}
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,60}")
+_SERVICE = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _FORMAT = 1
 _T = TypeVar("_T")
-
-
-class Device(msgspec.Struct, frozen=True, kw_only=True):
-    """A paired device. `sha256` is the hash of its token, which nobody but the device knows."""
-
-    id: str
-    name: str
-    role: Role
-    sha256: str
-    paired_us: int
 
 
 class _Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,14 +70,6 @@ class Paired(msgspec.Struct, frozen=True, kw_only=True):
 
     device: Device
     token: str
-
-
-OWNER = Device(id="owner", name="this machine", role="owner", sha256="", paired_us=0)
-"""Whoever has the server's own token."""
-
-
-def may(role: Role, needed: Role) -> bool:
-    return _RANK[role] >= _RANK[needed]
 
 
 class Access:
@@ -142,9 +123,34 @@ class Access:
             return None
         given, holder = _hash(token), None
         for device in (*found.devices, msgspec.structs.replace(OWNER, sha256=_hash(found.token))):
-            if hmac.compare_digest(given, device.sha256):
+            is_live = device.until_us is None or self._now_us() < device.until_us
+            if hmac.compare_digest(given, device.sha256) and is_live:
                 holder = device
         return holder
+
+    def add_service(self, name: str, role: Role, lasts_us: int) -> Paired:
+        """A token for a program, which is a person of its own to a team's policy: `service:NAME`."""
+        if not _SERVICE.fullmatch(name):
+            raise UsageError(f"{name!r} is no name for a program.", remedy="Use letters, digits, - and _.")
+        now_us = self._now_us()
+        made = self._new_device(name, role, now_us)
+        person = Person(name=f"{SERVICE}{name}", known_by="its token")
+        device = msgspec.structs.replace(made.device, person=person, until_us=now_us + lasts_us)
+
+        def change(content: _Content) -> tuple[_Content, Paired]:
+            if any(each.name == name for each in content.devices):
+                raise UsageError(f"There is a device {name!r} already.", remedy="Revoke it first.")
+            devices = (*_with_room(content), device)
+            return msgspec.structs.replace(content, devices=devices), Paired(device=device, token=made.token)
+
+        return self._change(change)
+
+    def _new_device(self, name: str, role: Role, now_us: int) -> Paired:
+        token = secrets.token_urlsafe(32)
+        device = Device(
+            id=secrets.token_hex(4), name=_check_name(name), role=role, sha256=_hash(token), paired_us=now_us
+        )
+        return Paired(device=device, token=token)
 
     def offer(self, role: Role, name: str = "") -> str:
         """A code that pairs one device with this role, within 90 seconds."""
@@ -161,27 +167,17 @@ class Access:
 
     def pair(self, code: str, name: str) -> Paired | None:
         """The device that uses this code; None when it is unknown, used or too old."""
-        given, token = _hash(code), secrets.token_urlsafe(32)
+        given = _hash(code)
 
         def change(content: _Content) -> tuple[_Content, Paired | None]:
             offers = self._live(content)
             found = [each for each in offers if hmac.compare_digest(each.sha256, given)]
             if not found:
                 return content, None
-            if len(content.devices) >= MAX_DEVICES:
-                raise UsageError(
-                    f"{MAX_DEVICES} devices are paired.", remedy="Revoke one: mainspring devices revoke NAME"
-                )
-            device = Device(
-                id=secrets.token_hex(4),
-                name=_check_name(found[0].name or name),
-                role=found[0].role,
-                sha256=_hash(token),
-                paired_us=self._now_us(),
-            )
+            devices = _with_room(content)
+            made = self._new_device(found[0].name or name, found[0].role, self._now_us())
             rest = tuple(each for each in offers if each is not found[0])
-            changed = msgspec.structs.replace(content, devices=(*content.devices, device), offers=rest)
-            return changed, Paired(device=device, token=token)
+            return msgspec.structs.replace(content, devices=(*devices, made.device), offers=rest), made
 
         return self._change(change)
 
@@ -313,6 +309,15 @@ def _unpushed(content: _Content, device: str) -> _Content:
     """Without what a device asked to be told."""
     rest = tuple(each for each in content.pushes if each.device != device)
     return msgspec.structs.replace(content, pushes=rest)
+
+
+def _with_room(content: _Content) -> tuple[Device, ...]:
+    """The devices, if there may be one more."""
+    if len(content.devices) >= MAX_DEVICES:
+        raise UsageError(
+            f"{MAX_DEVICES} devices are paired.", remedy="Revoke one: mainspring devices revoke NAME"
+        )
+    return content.devices
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

@@ -17,8 +17,9 @@ import msgspec
 from mainspring.app.build import open as open_session
 from mainspring.app.engines import engine_name
 from mainspring.app.known import workspace_at
+from mainspring.app.modes import parse_mode
 from mainspring.app.operations.sessions import journal_of, list_sessions, rows_in
-from mainspring.app.policies import DEFAULT_MODE, confinement_of, parse_mode
+from mainspring.app.policies import DEFAULT_MODE, confinement_of
 from mainspring.app.project_settings import in_project
 from mainspring.app.records import recording, vault_of
 from mainspring.app.stores import sessions_of
@@ -26,7 +27,7 @@ from mainspring.app.workspaces import AllowHome
 from mainspring.catalog import DOCS_TITLE
 from mainspring.checks.syntax import Syntax
 from mainspring.engines import builtin
-from mainspring.errors import PathRefused, UsageError
+from mainspring.errors import MainspringError, PathRefused, UsageError
 from mainspring.events import Cap, DocsEnded, DocsStarted, Limits, PageForm, PageJudged
 from mainspring.forge.fold import DOCS_KINDS, DocsFold, PageState
 from mainspring.forge.layout import file_of, page_text
@@ -35,6 +36,7 @@ from mainspring.forge.prompts import SYSTEM
 from mainspring.forge.run import DocsProgress, DocsStop, PageRun
 from mainspring.forge.sources import choose_sources, content_hash
 from mainspring.journal import JournalReader, events_in
+from mainspring.models.connect import is_here, resolve_provider
 from mainspring.sandbox.files import Files
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
@@ -126,10 +128,11 @@ async def forge_docs(config: Config, folder: Path, paths: Sequence[str], how: Do
         config=config,
     )
     async with opened as made:
-        return await _forge(made, paths, how)
+        is_local = _is_on_this_machine(runtime_of(made).models.current.name, config)
+        return await _forge(made, paths, how, is_local=is_local)
 
 
-async def _forge(made: Session, paths: Sequence[str], how: DocsHow) -> DocsRun:
+async def _forge(made: Session, paths: Sequence[str], how: DocsHow, *, is_local: bool) -> DocsRun:
     runtime = runtime_of(made)
     files = runtime.workbench.files
     output = _output(files, how.output)
@@ -151,7 +154,7 @@ async def _forge(made: Session, paths: Sequence[str], how: DocsHow) -> DocsRun:
                 fold.apply(again)
     run = PageRun(runtime, fold, chosen, tries=how.tries, on_progress=how.on_progress)
     how.on_begin(made.id, started, len(run.todo))
-    at_once = how.at_once or (1 if runtime.models.current.name.startswith(_LOCAL) else AT_ONCE)
+    at_once = how.at_once or (1 if is_local else AT_ONCE)
     ended: DocsEnded = await run.run(at_once)
     written = await _write(files, fold)
     return DocsRun(
@@ -167,6 +170,18 @@ async def _forge(made: Session, paths: Sequence[str], how: DocsHow) -> DocsRun:
         cost_usd=runtime.state.ledger.spent_usd - before_usd,
         stop=run.stop,
     )
+
+
+def _is_on_this_machine(name: str, config: Config) -> bool:
+    """Whether all of the work is done here: files at the same time would only wait for each other."""
+    provider = name.partition("#")[0] if "@" in name else name.partition("/")[0]
+    if provider == _LOCAL:
+        return True
+    try:
+        spec = resolve_provider(provider, config.key_environment)
+    except MainspringError:
+        return False  # a model that a program gave
+    return spec.provider.is_local or is_here(spec.base_url)
 
 
 async def docs_status(config: Config, folder: Path, paths: Sequence[str] = ()) -> DocsStatus:

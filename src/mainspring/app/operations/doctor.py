@@ -10,6 +10,7 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -23,10 +24,10 @@ from mainspring.app.operations.keys import KeyOrigin, key_origin, list_keys
 from mainspring.app.operations.models import without_login
 from mainspring.app.plugins import load_plugins
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
-from mainspring.app.stores import sessions_of
+from mainspring.app.stores import sessions_of, temporal_server
 from mainspring.catalog import running
 from mainspring.daemon.files import DaemonFiles
-from mainspring.errors import ConfigError, SandboxError
+from mainspring.errors import ConfigError, MainspringError, SandboxError
 from mainspring.events.counts import plural, readable_bytes
 from mainspring.models.pricelist import load_table
 from mainspring.models.prices import refreshed_path
@@ -71,7 +72,13 @@ async def diagnose(config: Config, folder: Path) -> Diagnosis:
         version=__version__,
         rung=_in_use(report),
         rungs=report.rungs,
-        checks=(*_checks(config, folder), *await _hooks(config, folder), *await _other_versions(config)),
+        checks=(
+            *_checks(config, folder),
+            *await _hooks(config, folder),
+            *await _other_versions(config),
+            *await _temporal(config),
+            *await _job_hosts(config),
+        ),
         keys=tuple(each.id for each in PROVIDERS if key_origin(config, each.key_variables)),
         key_origins={each.name: each.origin for each in list_keys(config) if each.origin},
     )
@@ -184,6 +191,36 @@ async def _other_versions(config: Config) -> list[DoctorCheck]:
             remedy = f"end process {owner.pid}, then mainspring resume {session}"
             found.append(_other("session", f"{session}: {owner.other_version}", remedy))
     return found
+
+
+async def _temporal(config: Config) -> list[DoctorCheck]:
+    """The Temporal server that the settings name."""
+    named = config.settings.temporal
+    if not named.address:
+        return []
+    try:
+        is_ready = await temporal_server(config).is_ready()
+    except MainspringError as error:
+        return [DoctorCheck(name="temporal", is_ok=False, found=error.message, remedy=error.remedy)]
+    found = f"{named.address}, namespace {named.namespace}"
+    found += "" if is_ready else ", not used by a worker yet"
+    return [DoctorCheck(name="temporal", is_ok=True, found=found)]
+
+
+async def _job_hosts(config: Config) -> list[DoctorCheck]:
+    """The machines that the settings name for jobs and commands, each asked whether it could run one."""
+    if not (config.settings.jobs or config.settings.machines):
+        return []
+    operations = import_module("mainspring.app.operations.jobs")
+    checks = {
+        "jobs": await operations.check_hosts(config),
+        "machine": await operations.check_machines(config),
+    }
+    return [
+        DoctorCheck(name=f"{what} {each.name}", is_ok=each.is_ok, found=each.found, remedy=each.remedy)
+        for what, found in checks.items()
+        for each in found
+    ]
 
 
 def _other(name: str, found: str, remedy: str) -> DoctorCheck:

@@ -6,6 +6,7 @@ The lines lie in the data folder, closed to others; a file that is too long lose
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import msgspec
@@ -49,4 +50,4 @@ def _decoded(line: bytes) -> str:
 
 def _file(config: Config, folder: Path) -> Path:
     root = repository_root(folder.expanduser().resolve())
-    return config.home / _FOLDER / f"{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.jsonl"
+    return config.home / _FOLDER / f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:16]}.jsonl"

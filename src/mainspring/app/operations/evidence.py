@@ -41,6 +41,7 @@ _TONES: dict[LineState, Tone] = {
     "context": "quiet",
 }
 _MAX_SHOWN = 2_000
+_MAX_FILES = 100
 
 
 class SessionEvidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,9 +75,29 @@ def evidence_page(found: SessionEvidence) -> str:
     return "".join(as_html(f"Evidence of session {found.session}", _blocks(found)))
 
 
+def changes_section(found: SessionEvidence) -> Iterator[Block]:
+    """The same as a part of a report; nothing where nothing was changed."""
+    if not found.files:
+        return
+    yield Heading("What was changed, and its evidence")
+    yield _total(found)
+    shown = found.files[:_MAX_FILES]
+    for each in shown:
+        yield from _file(each, is_open=False)
+    if len(found.files) > len(shown):
+        text = f"{len(found.files) - len(shown)} more files: mainspring evidence {found.session}"
+        yield Paragraph((text,), "quiet")
+
+
 def _blocks(found: SessionEvidence) -> Iterator[Block]:
     yield Heading(f"Evidence of session {found.session}", 1)
-    yield Paragraph(
+    yield _total(found)
+    for each in found.files:
+        yield from _file(each, is_open=True)
+
+
+def _total(found: SessionEvidence) -> Paragraph:
+    return Paragraph(
         (
             Toned(f"{found.covered} covered", "good"),
             ", ",
@@ -86,11 +107,9 @@ def _blocks(found: SessionEvidence) -> Iterator[Block]:
             f", of the lines that it changed in {plural(len(found.files), 'file')}.",
         )
     )
-    for each in found.files:
-        yield from _file(each)
 
 
-def _file(file: ProvenFile) -> Iterator[Block]:
+def _file(file: ProvenFile, *, is_open: bool) -> Iterator[Block]:
     counts = f" {file.covered} covered, {file.against} against, {file.uncovered} without"
     facts: tuple[Spans, ...] = tuple(
         (Toned(fact.kind, _tone(fact)), f" {fact.text} (event {fact.seq})") for fact in file.facts
@@ -103,7 +122,7 @@ def _file(file: ProvenFile) -> Iterator[Block]:
         blocks.append(Table(("line", "evidence", "code"), rows, frozenset({0})))
     if len(file.lines) > _MAX_SHOWN:
         blocks.append(Paragraph((f"{len(file.lines) - _MAX_SHOWN} more lines are not shown.",), "quiet"))
-    yield Collapsible((Mono(file.path), counts), tuple(blocks), is_open=True, level=2)
+    yield Collapsible((Mono(file.path), counts), tuple(blocks), is_open=is_open, level=2)
 
 
 def _tone(fact: EvidenceFact) -> Tone:

@@ -18,15 +18,15 @@ import msgspec
 from mainspring.app.build import open as open_session
 from mainspring.app.known import workspace_at
 from mainspring.app.operations.attempts import TEMPERATURES, continue_attempts, take_attempts
-from mainspring.app.operations.branches import commit_branch
+from mainspring.app.operations.branches import NotAgreed, commit_branch
 from mainspring.app.operations.farm_base import beginning_commit
 from mainspring.app.operations.farm_choice import choose, is_unknown
+from mainspring.app.operations.opened_work import WorkHow, begin_work, resume_work
+from mainspring.app.operations.risk import risk_of_branch
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.project_settings import in_project
 from mainspring.app.records import recording, vault_of
 from mainspring.app.stores import sessions_of
-from mainspring.app.workspaces import AllowHome
-from mainspring.approvals.questions import Approver
 from mainspring.context.history import read_all
 from mainspring.disk.ids import new_id
 from mainspring.errors import MainspringError, UsageError
@@ -37,7 +37,6 @@ from mainspring.events import (
     AttemptsStarted,
     AttemptStarted,
     BranchMoved,
-    Effort,
     Event,
     Limits,
     SamplingChosen,
@@ -80,15 +79,9 @@ class FarmPlan(msgspec.Struct, frozen=True, kw_only=True):
     is_landing: bool = False
 
 
-class FarmHow(msgspec.Struct, frozen=True, kw_only=True):
+class FarmHow(WorkHow, frozen=True, kw_only=True):
     """How the sessions of a farm are opened, and who is told of each change."""
 
-    mode: str = ""
-    sandbox: str = ""
-    effort: Effort | None = None
-    allow_unpriced: bool = False
-    allow_home: AllowHome = False
-    approver: Approver | None = None
     at_once: int = AT_ONCE
     on_change: Callable[[AttemptStarted | AttemptEnded], None] = lambda _: None
 
@@ -129,18 +122,8 @@ async def start_farm(config: Config, folder: Path, plan: FarmPlan, how: FarmHow)
     async def beginning() -> Sequence[Event]:
         return planned
 
-    opened = open_session(
-        git.folder,
-        model=next(iter(plan.models), ""),
-        limits=plan.limits,
-        beginning=beginning,
-        mode=how.mode,
-        sandbox=how.sandbox,
-        allow_unpriced=how.allow_unpriced,
-        allow_home=how.allow_home,
-        config=config,
-    )
-    async with opened as parent:
+    own = msgspec.structs.replace(how, model=next(iter(plan.models), ""))
+    async with begin_work(config, git.folder, own, plan.limits, beginning) as parent:
         return await _work(parent, config, how)
 
 
@@ -153,16 +136,9 @@ async def resume_farm(config: Config, session: str, how: FarmHow) -> Farm:
     if farm.best:
         await _sweep(config, farm)
         return farm
-    how = msgspec.structs.replace(how, allow_unpriced=how.allow_unpriced or farm.started.is_unpriced)
-    opened = open_session(
-        session=farm.session,
-        limits=Limits(session=farm.started.cap),
-        mode=how.mode,
-        sandbox=how.sandbox,
-        allow_unpriced=how.allow_unpriced,
-        allow_home=how.allow_home,
-        config=config,
-    )
+    started = farm.started
+    how = msgspec.structs.replace(how, allow_unpriced=how.allow_unpriced or started.is_unpriced)
+    opened = resume_work(config, farm.session, how, started.cap, is_unpriced=started.is_unpriced)
     async with opened as parent:
         return await _work(parent, config, how)
 
@@ -204,9 +180,11 @@ def _after(farm: Farm, event: Event) -> Farm:
             return farm
 
 
-async def land_farm(config: Config, session: str, *, drops: bool = False) -> BranchMoved:
+async def land_farm(
+    config: Config, session: str, *, drops: bool = False, is_agreed: bool = False
+) -> BranchMoved:
     """Brings the best attempt into the branch that the farm began from. With `drops` the branches of the
-    others are removed."""
+    others are removed. Where its risk needs a person, it must be `is_agreed`: else `NotAgreed`."""
     async with recording(session, config) as recorder:
         farm = await load_farm(recorder.journal, recorder.vault)
         ended = farm.attempt(farm.best).ended if farm.best else None
@@ -222,8 +200,13 @@ async def land_farm(config: Config, session: str, *, drops: bool = False) -> Bra
             raise UsageError(f"Attempt {farm.best} has landed already.")
         git = Git(farm.workspace, config.environment)
         branch, base = farm.attempt(farm.best).started.branch, farm.started.base_branch
+        told = await risk_of_branch(config, recorder, farm.workspace, farm.started.base, ended.commit)
+        if told.why_ask and not is_agreed:
+            raise NotAgreed(session, told, f"mainspring farm --resume {session} --land --yes", branch)
         commit = await asyncio.to_thread(merge_branch, git, branch, base)
-        moved = BranchMoved(action="merged", branch=branch, base=base, commit=commit, files=ended.files)
+        moved = BranchMoved(
+            action="merged", branch=branch, base=base, commit=commit, files=ended.files, risk=told.risk.score
+        )
         await recorder.record(moved)
         others = [each.started.branch for each in farm.attempts if each.started.branch != branch]
         for name in (branch, *(others if drops else ())):

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.build import open as open_session
 from mainspring.app.known import workspace_at
 from mainspring.app.operations.attempts import are_attempts_open, continue_attempts, take_attempts
 from mainspring.app.operations.fix_judge import between_attempts, judge_fix, run_baseline, suite_command
@@ -23,14 +22,13 @@ from mainspring.app.operations.fix_record import Fix, load_fix, next_move
 from mainspring.app.operations.fix_report import FixReport, report_of
 from mainspring.app.operations.fix_steps import end_fix, failed_run, locate, output_of, reproduce
 from mainspring.app.operations.fix_worktree import land_fix, make_worktree, sweep, worktree_of
+from mainspring.app.operations.opened_work import WorkHow, begin_work, resume_work
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.project_settings import in_project
 from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
-from mainspring.app.workspaces import AllowHome
-from mainspring.approvals.questions import Approver
 from mainspring.errors import UsageError
-from mainspring.events import MAX_ATTEMPTS, BranchMoved, Effort, Event, FixStarted, Limits, Recorded
+from mainspring.events import MAX_ATTEMPTS, BranchMoved, Event, FixStarted, Limits, Recorded
 from mainspring.folds.caps import cap_of
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
@@ -58,17 +56,9 @@ class FixPlan(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
 
 
-class FixHow(msgspec.Struct, frozen=True, kw_only=True):
+class FixHow(WorkHow, frozen=True, kw_only=True):
     """How the session is opened, and who is told of it and of what happens."""
 
-    model: str = ""
-    fallback: Sequence[str] = ()
-    mode: str = ""
-    sandbox: str = ""
-    effort: Effort | None = None
-    allow_unpriced: bool = False
-    allow_home: AllowHome = False
-    approver: Approver | None = None
     on_begin: Callable[[Session], None] = lambda _: None
     on_event: Callable[[Recorded], None] = lambda _: None
 
@@ -103,21 +93,7 @@ async def start_fix(config: Config, folder: Path, plan: FixPlan, how: FixHow) ->
         )
         return (branch, started) if started.branch else (started,)
 
-    opened = open_session(
-        place,
-        model=how.model,
-        fallback=how.fallback,
-        limits=plan.limits,
-        beginning=beginning,
-        mode=how.mode,
-        sandbox=how.sandbox,
-        effort=how.effort,
-        approver=how.approver,
-        allow_unpriced=how.allow_unpriced,
-        allow_home=how.allow_home,
-        config=config,
-    )
-    async with opened as session:
+    async with begin_work(config, place, how, plan.limits, beginning) as session:
         await _work(session, config, how)
         name = session.id
     return await _finish(config, name, is_landing=plan.is_landing, is_agreed=plan.is_agreed)
@@ -131,19 +107,7 @@ async def resume_fix(
     fix = await _load(config, session)
     if fix.ended is None:
         at = in_project(config, Path(fix.started.root)) if fix.started.root else config
-        opened = open_session(
-            session=fix.session,
-            model=how.model,
-            fallback=how.fallback,
-            limits=Limits(session=fix.started.cap),
-            mode=how.mode,
-            sandbox=how.sandbox,
-            effort=how.effort,
-            approver=how.approver,
-            allow_unpriced=how.allow_unpriced or fix.started.is_unpriced,
-            allow_home=how.allow_home,
-            config=at,
-        )
+        opened = resume_work(at, fix.session, how, fix.started.cap, is_unpriced=fix.started.is_unpriced)
         async with opened as running:
             await _work(running, at, how)
     return await _finish(config, fix.session, is_landing=is_landing, is_agreed=is_agreed)

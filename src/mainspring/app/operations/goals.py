@@ -13,6 +13,7 @@ from mainspring.app.goals import GoalOptions, end_processes_of, resume_goal, sta
 from mainspring.app.operations.goal_list import graded, list_goals
 from mainspring.app.operations.reports import goal_report
 from mainspring.app.operations.timeline import BackAt, go_back_to
+from mainspring.app.operations.workers import QueuePlace, enqueue, poke_workers
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow
 from mainspring.daemon.launch import ensure
@@ -76,7 +77,9 @@ async def order_goal(config: Config, session: str, order: Order) -> Ordered:
         if order == "pause"
         else GoalEnded(ending="stopped", reason="Stopped by request.", exit_code=130)
     )
-    return Ordered(session=name, done=await tell_goal(name, order, event, config))
+    done = await tell_goal(name, order, event, config)
+    await poke_workers(config, name, order)
+    return Ordered(session=name, done=done)
 
 
 async def best_of(config: Config, session: str) -> BestResult:
@@ -99,7 +102,7 @@ async def restore_best(config: Config, session: str) -> BackAt:
 
 def take_order(config: Config, session: str) -> GivenOrder | None:
     """The order that another process left for this one, which works on the goal; once."""
-    return take_order_in(sessions_of(config).directory(session))
+    return take_order_in(sessions_of(config), session)
 
 
 async def begin_goal(config: Config, given: str, options: GoalOptions) -> str:
@@ -113,6 +116,13 @@ async def begin_in_background(config: Config, given: str, options: GoalOptions) 
     session = await begin_goal(config, given, options)
     await asyncio.to_thread(ensure, config)
     return session
+
+
+async def begin_in_queue(config: Config, given: str, options: GoalOptions, place: QueuePlace) -> str:
+    """Begins a goal and leaves it to a worker; gives its session."""
+    async with start_goal(given, options, config=config) as pursuit:
+        await enqueue(config, pursuit.session.id, place)
+        return pursuit.session.id
 
 
 async def resume_in_background(config: Config, session: str, options: GoalOptions) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,8 +18,18 @@ from mainspring.disk.untrusted import read_untrusted, read_untrusted_text
 from mainspring.errors import UsageError
 from mainspring.settings import Config
 from mainspring.workspace.git import Git
-from mainspring.workspace.impact import FileFacts, Impact, facts_of, impact_of
+from mainspring.workspace.impact import (
+    FileFacts,
+    Impact,
+    all_changed,
+    facts_of,
+    impact_of,
+    with_callers,
+)
 from mainspring.workspace.instructions import repository_root
+
+if TYPE_CHECKING:
+    from mainspring.app.operations.impact_elsewhere import ReachElsewhere
 
 _MAX_BYTES = 2 << 20
 _MAX_FILES = 50_000
@@ -50,8 +63,58 @@ class _Files(Mapping[str, FileFacts]):
         return len(self._known)
 
 
-def look_at_impact(config: Config, folder: Path, paths: Sequence[str] = (), since: str = "") -> Impact:
+class _Joined(Mapping[str, FileFacts]):
+    """Few facts and many."""
+
+    def __init__(self, first: Mapping[str, FileFacts], second: Mapping[str, FileFacts]) -> None:
+        self._first, self._second = first, second
+
+    def __getitem__(self, path: str) -> FileFacts:
+        return self._first[path] if path in self._first else self._second[path]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (*self._first, *self._second)
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+
+class _Asked(msgspec.Struct, kw_only=True):
+    """What changed, and what is known of the Python files: of none where none of them changed."""
+
+    root: Path
+    base: str
+    changed: list[str]
+    known: dict[str, _Known]
+    before: dict[str, FileFacts | None]
+
+
+async def look_at_impact(config: Config, folder: Path, paths: Sequence[str] = (), since: str = "") -> Impact:
     """What changed since a commit (`HEAD` by default) reaches; with `paths`, what those files reach."""
+    asked = await asyncio.to_thread(_look_at_python, config, folder, paths, since)
+    python = [path for path in asked.changed if path.endswith(".py")]
+    other = [path for path in asked.changed if path not in python and is_source(path)]
+    files, before = _Files(asked.known), asked.before
+    not_read = [
+        f"{path}: it cannot be read as Python" for path in python if path in files and not files[path].is_read
+    ]
+    imports = {path: each.imports for path, each in asked.known.items()}
+    if not other:
+        return impact_of(imports, files, before, not_read)
+    elsewhere = import_module("mainspring.app.operations.impact_elsewhere")
+    reach: ReachElsewhere = await elsewhere.reach_elsewhere(
+        config, asked.root, asked.base, other, is_named=bool(paths)
+    )
+    found = impact_of(
+        imports | reach.imports,
+        _Joined(reach.files, files),
+        asked.before | reach.before,
+        [*not_read, *reach.not_read],
+    )
+    return with_callers(found, reach.callers)
+
+
+def _look_at_python(config: Config, folder: Path, paths: Sequence[str], since: str) -> _Asked:
     root = repository_root(folder)
     if not (root / ".git").exists():
         raise UsageError(f"{folder} is in no git repository.", remedy="Run it inside of one.")
@@ -61,19 +124,16 @@ def look_at_impact(config: Config, folder: Path, paths: Sequence[str] = (), sinc
     base = since or "HEAD"
     if since:
         git.run("rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
-    known = _read_files(config, root, _names(git, "ls-files", "-z", "-co", "--exclude-standard"))
-    files = _Files(known)
     changed = _named(folder, root, paths) or _changed(git, base)
     python = [path for path in changed if path.endswith(".py")]
+    listed = _names(git, "ls-files", "-z", "-co", "--exclude-standard") if python else []
+    known = _read_files(config, root, listed) if python else {}
+    files = _Files(known)
     before = _as_of(git, base, python)
     if paths:  # also what did not change is asked about
         untouched = [path for path in python if before[path] == files.get(path)]
-        before |= {path: _emptied(files[path]) for path in untouched if path in files}
-    broken = [path for path in python if path in files and not files[path].is_read]
-    other = [path for path in changed if path not in python and is_source(path)]
-    not_read = [f"{path}: only Python is read" for path in other]
-    not_read += [f"{path}: it cannot be read as Python" for path in broken]
-    return impact_of({path: each.imports for path, each in known.items()}, files, before, not_read)
+        before |= {path: all_changed(files[path]) for path in untouched if path in files}
+    return _Asked(root=root, base=base, changed=changed, known=known, before=before)
 
 
 def impact_lines(found: Impact) -> list[str]:
@@ -84,7 +144,10 @@ def impact_lines(found: Impact) -> list[str]:
         f"{each.change} {each.path}:{each.line} {each.name} [{each.semver}] {each.why}".rstrip()
         for each in found.api
     ]
-    callers = [f"{each.path}:{each.line} uses {each.name}" for each in found.callers]
+    callers = [
+        f"{each.path}:{each.line} uses {each.name}{' (by its name alone)' if each.is_by_name else ''}"
+        for each in found.callers
+    ]
     return [
         *_section("changed", found.changed),
         *_section("public API", api),
@@ -101,12 +164,6 @@ def _section(title: str, lines: tuple[str, ...] | list[str]) -> list[str]:
         return []
     more = [f"  and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     return [f"{title}:", *(f"  {line}" for line in lines[:_SHOWN]), *more]
-
-
-def _emptied(facts: FileFacts) -> FileFacts:
-    """The same definitions, all of them taken as changed inside."""
-    definitions = {name: msgspec.structs.replace(each, text="") for name, each in facts.definitions.items()}
-    return msgspec.structs.replace(facts, definitions=definitions)
 
 
 def _names(git: Git, *arguments: str) -> list[str]:
@@ -140,7 +197,7 @@ def _as_of(git: Git, base: str, paths: Sequence[str]) -> dict[str, FileFacts | N
 
 def _read_files(config: Config, root: Path, names: Sequence[str]) -> dict[str, _Known]:
     """The Python files of a repository; what did not change since the last time is not read again."""
-    name = hashlib.sha256(str(root).encode()).hexdigest()[:16]
+    name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
     file = config.home / "impact" / f"{name}.msgpack"
     known = _load(file)
     now: dict[str, _Known] = {}

@@ -4,6 +4,7 @@ map. Only updating writes, and nothing of it in the workspace."""
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -51,13 +52,17 @@ class RepositoryMap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def update_index(
-    config: Config, folder: Path, on_progress: Callable[[int, int], None] = lambda _done, _all: None
+    config: Config,
+    folder: Path,
+    on_progress: Callable[[int, int], None] = lambda _done, _all: None,
+    max_s: float = math.inf,
 ) -> IndexUpdate:
-    """Reads what changed in the repository of a folder; all of it the first time."""
+    """Reads what changed in the repository of a folder; all of it the first time. What was not read after
+    `max_s` is left for the next time."""
     _check_is_project(config, folder)
     began = time.monotonic()
     async with repository_index(config, folder) as index:
-        change = await index.update(on_progress)
+        change = await index.update(on_progress, max_s)
         with index.store() as store:
             if change.read or change.removed or store.about("usual") is None:
                 await asyncio.to_thread(_keep_usual, store, index.root, config)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from mainspring.app.arguments import CONFIG, NAME, TEXT, check_arguments
 from mainspring.app.operations.sessions import journal_of
+from mainspring.app.private import own_config
 from mainspring.app.records import recording
-from mainspring.app.stores import sessions_of
+from mainspring.app.stores import check_right, sessions_of
 from mainspring.catalog import running
 from mainspring.disk.inbox import (
     Command,
@@ -25,17 +25,13 @@ from mainspring.disk.inbox import (
     NoteCommand,
     SayCommand,
     StopCommand,
-    begin,
-    is_pending,
-    refusal_of,
-    withdraw,
 )
 from mainspring.disk.owner import Owner
 from mainspring.errors import JournalOwned, UsageError
 from mainspring.events import NoteAdded
 from mainspring.folds.state import State
 from mainspring.session.commands import is_done
-from mainspring.settings import Config, load_config
+from mainspring.settings import Config
 
 _TAKEN_WITHIN_S = 10.0
 _LOOK_S = 0.05
@@ -55,35 +51,35 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 class LeftMessage(msgspec.Struct, frozen=True):
     """Something that was entered for a running turn, or for after it, and is not on record yet."""
 
-    file: Path
+    id: str
+    """What the event has as its `command` once it is on record."""
     text: str
+    inbox: Inbox
     needs_chat: bool = False
     """Whether it is nothing to say, or has files with it, so that only a chat can do it."""
     images: tuple[tuple[str, bytes], ...] = ()
     """Each with the words that stand for it in the text."""
 
-    @property
-    def id(self) -> str:
-        """What the event has as its `command` once it is on record."""
-        return self.file.stem
-
     def withdraw(self) -> bool:
         """Takes it back; False when it is too late."""
-        return withdraw(self.file)
+        return self.inbox.withdraw(self.id)
 
-    def begin(self) -> LeftMessage | None:
-        """Begins to do what needs a chat, so that nobody else does; `withdraw` ends it. None when somebody
-        has, or took it back."""
-        taken = begin(self.file)
-        return msgspec.structs.replace(self, file=taken) if taken else None
+    def begin(self) -> bool:
+        """Begins to do what needs a chat, so that nobody else does, until `end`; False when somebody has, or
+        took it back."""
+        return self.inbox.begin(self.id)
+
+    def end(self) -> None:
+        """What was begun is done."""
+        self.inbox.end(self.id)
 
     @property
     def is_pending(self) -> bool:
-        return is_pending(self.file)
+        return self.inbox.is_pending(self.id)
 
     def refusal(self) -> str:
         """Why it does not count, once that was decided; empty when it does."""
-        return refusal_of(self.file)
+        return self.inbox.refusal_of(self.id)
 
 
 async def say(session: str, text: str, *, config: Config | None = None) -> Delivery:
@@ -104,7 +100,7 @@ async def say_to_owner(config: Config, session: str, text: str) -> Delivery | No
     return await deliver(config, name, SayCommand(text))
 
 
-async def leave_queued(config: Config, session: str, text: str) -> tuple[Path, Owner] | None:
+async def leave_queued(config: Config, session: str, text: str) -> tuple[LeftMessage, Owner] | None:
     """Leaves something for the process that runs a session, to be said when its turn is over; None when there
     is no such process. Who leaves it sees to it that somebody goes on with the session (`withdraw`)."""
     return await _leave(config, session, SayCommand(text, is_queued=True))
@@ -113,7 +109,7 @@ async def leave_queued(config: Config, session: str, text: str) -> tuple[Path, O
 async def leave_steer(config: Config, session: str, text: str) -> LeftMessage | None:
     """As `leave_queued`, but it enters the running turn when its step is over."""
     left = await _leave(config, session, SayCommand(text, is_steer=True))
-    return LeftMessage(left[0], text) if left else None
+    return left[0] if left else None
 
 
 def queue_line(
@@ -127,8 +123,8 @@ def queue_line(
     """Leaves a line of a chat for when a turn is done: whoever runs the session says it then, or the chat
     that it needs does it. It outlives the chat."""
     command = SayCommand(line, is_queued=True, is_line=True, needs_chat=needs_chat, images=images)
-    path = Inbox(sessions_of(config).directory(session)).leave(command, config.origin)
-    return LeftMessage(path, line, needs_chat, images)
+    inbox = inbox_of(config, session)
+    return LeftMessage(inbox.leave(command, config.origin), line, inbox, needs_chat, images)
 
 
 def is_queue_due(state: State) -> bool:
@@ -166,24 +162,30 @@ def list_waiting(config: Config, session: str) -> tuple[UnsaidMessage, ...]:
 def take_back(config: Config, session: str, message: str) -> bool:
     """Withdraws what waits; False when it was said, or is just being said."""
     found = [left for left, _ in _waiting(config, session) if left.id == message]
-    return bool(found) and withdraw(found[0].file)
+    return bool(found) and found[0].withdraw()
 
 
 def _waiting(config: Config, session: str) -> Iterator[tuple[LeftMessage, SayCommand]]:
-    for left in Inbox(sessions_of(config).directory(session)).waiting(SayCommand):
+    inbox = inbox_of(config, session)
+    for left in inbox.waiting(SayCommand):
         command = left.command
         if isinstance(command, SayCommand) and not left.is_taken:
-            yield LeftMessage(left.path, command.text, command.needs_chat, command.images), command
+            yield LeftMessage(left.id, command.text, inbox, command.needs_chat, command.images), command
 
 
-async def _leave(config: Config, session: str, command: SayCommand) -> tuple[Path, Owner] | None:
+def inbox_of(config: Config, session: str) -> Inbox:
+    return Inbox(sessions_of(config).files(session))
+
+
+async def _leave(config: Config, session: str, command: SayCommand) -> tuple[LeftMessage, Owner] | None:
     config, name = await _found(session, command.text, config)
     sessions = sessions_of(config)
     runner = await running(sessions, name)
     if runner is None:
         return None
-    inbox = Inbox(sessions.directory(name))
-    return await asyncio.to_thread(inbox.leave, command, config.origin), runner
+    inbox = Inbox(sessions.files(name))
+    left = await asyncio.to_thread(inbox.leave, command, config.origin)
+    return LeftMessage(left, command.text, inbox), runner
 
 
 async def has_goal(config: Config, session: str) -> bool:
@@ -233,32 +235,32 @@ async def deliver(config: Config, session: str, command: Command) -> Delivery | 
     runner = await running(sessions, session)
     if runner is None:
         return None
-    inbox = Inbox(sessions.directory(session))
-    path = await asyncio.to_thread(inbox.leave, command, config.origin)
+    inbox = Inbox(sessions.files(session))
+    left = await asyncio.to_thread(inbox.leave, command, config.origin)
     deadline, is_gone = time.monotonic() + _TAKEN_WITHIN_S, False
-    while is_pending(path) and not is_gone and time.monotonic() < deadline:
+    while inbox.is_pending(left) and not is_gone and time.monotonic() < deadline:
         await asyncio.sleep(_LOOK_S)
         is_gone = await running(sessions, session) is None
-    if is_gone and withdraw(path):
+    if is_gone and inbox.withdraw(left):
         return None
-    if is_pending(path):
-        _check_waiting(path, command, runner)
+    if inbox.is_pending(left):
+        _check_waiting(inbox, left, command, runner)
         return Delivery(session=session, state="waiting", owner=runner.name)
-    if why := refusal_of(path):
+    if why := inbox.refusal_of(left):
         raise UsageError(f"Session {session} did not take it: {why}.")
     return Delivery(session=session, state="recorded", owner=runner.name)
 
 
-def _check_waiting(path: Path, command: Command, runner: Owner) -> None:
+def _check_waiting(inbox: Inbox, left: str, command: Command, runner: Owner) -> None:
     """Raises `JournalOwned` for a command that makes no sense later, or whose process may not know it."""
     is_lasting = isinstance(command, SayCommand | NoteCommand) and not runner.other_version
-    if not is_lasting and withdraw(path):
+    if not is_lasting and inbox.withdraw(left):
         raise JournalOwned(
             f"It was not delivered: {runner.name} runs the session and does not take it."
             f" {runner.other_version}".rstrip(),
             remedy="Tell it there, or stop that process and try again.",
         )
-    if not is_lasting and is_pending(path):
+    if not is_lasting and inbox.is_pending(left):
         raise JournalOwned(
             f"It reached {runner.name}, which has not recorded it yet.",
             remedy="`mainspring show` shows what became of it.",
@@ -269,5 +271,7 @@ async def _found(session: str, text: str, config: Config | None) -> tuple[Config
     check_arguments(locals(), session=NAME, text=TEXT, config=CONFIG)
     if not text.strip():
         raise UsageError("The message is empty.")
-    config = config or load_config()
-    return config, await sessions_of(config).find(session)
+    config = config or own_config()
+    name = await sessions_of(config).find(session)
+    await check_right(config, name, "start")
+    return config, name

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from mainspring.app.model_names import close_to, is_unlisted
+from mainspring.app.model_names import close_to, is_listed
 from mainspring.app.models import known_spec, look_up
 from mainspring.app.operations.keys import KeyOrigin, key_origin
 from mainspring.disk.files import write_private
@@ -80,9 +80,9 @@ async def known_of(name: str, config: Config) -> ModelRecord:
 
 def names_instead(record: ModelRecord, config: Config) -> tuple[str, ...]:
     """Close names for a model that neither its provider listed nor the table of prices has."""
-    if record.price is not None:
+    if record.price is not None or is_listed(record.name, config):
         return ()
-    return close_to(record.name, config) if is_unlisted(record.name, config) else ()
+    return close_to(record.name, config)
 
 
 def facts_of(record: ModelRecord) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mainspring.app import policies
 from mainspring.app.build import DEFAULT_TOOLS
+from mainspring.app.modes import parse_mode
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.approvals import Answer, Proposed
 from mainspring.approvals.simulate import PastCall
@@ -75,7 +76,7 @@ class PastCalls:
         return (PastCall(call, proposed, answer) for call, (proposed, answer) in self._answered.items())
 
     def _propose(self, said: AssistantSaid) -> None:
-        mode, _ = policies.parse_mode(self.mode)
+        mode, _ = parse_mode(self.mode)
         files = Files(policies.confinement_of(self.workspace, mode, self._config))
         for asked in said.calls:
             prepared = self._toolbox.prepare(asked)

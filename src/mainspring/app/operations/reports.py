@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from mainspring.app.operations.evidence import changes_section, evidence_of
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import running
@@ -22,9 +23,10 @@ async def goal_report(config: Config, session: str) -> Report:
         return await read_report(reader, now_us=time.time_ns() // 1000, is_running=is_running)
 
 
-def report_page(report: Report) -> str:
-    """One HTML page that needs nothing else."""
-    return "".join(as_html(title_of(report), layout(report)))
+async def report_page(config: Config, report: Report) -> str:
+    """One HTML page that needs nothing else, with what changed as a diff in the colours of its evidence."""
+    changes = changes_section(await evidence_of(config, report.session))
+    return "".join(as_html(title_of(report), layout(report, changes)))
 
 
 def report_markdown(report: Report) -> str:

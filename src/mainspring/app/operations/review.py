@@ -70,7 +70,7 @@ async def review(
             "There is no change to review.", remedy="Name a commit or a file: mainspring review REF"
         )
     files = await asyncio.to_thread(lambda: reviewed_files(workspace, change.files))
-    told = await asyncio.to_thread(risk_at, config, workspace, target)
+    told = await risk_at(config, workspace, target)
     limits = Limits(max_steps=agent.max_turns, max_tokens=agent.max_tokens, max_cost_usd=max_cost_usd)
     async with open_reviewer(config, workspace, agent, limits, model=model) as session:
         runtime = runtime_of(session)

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.app.modes import parse_mode
 from mainspring.app.operations.changes import PLAIN_DIFF, change_at
+from mainspring.app.operations.checks import standing_checks
 from mainspring.app.operations.impact import look_at_impact
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.operations.timeline import net_diff
-from mainspring.app.policies import DEFAULT_MODE, parse_mode
+from mainspring.app.policies import DEFAULT_MODE
 from mainspring.approvals import Mode
 from mainspring.checks.risk import Risk, facts_of_change, risk_lines, risk_of, why_ask
 from mainspring.context.mentions import is_source
@@ -40,12 +42,12 @@ class ChangeRisk(msgspec.Struct, frozen=True, kw_only=True):
     why_ask: str = ""
 
 
-def risk_at(config: Config, workspace: Path, target: str = "") -> ChangeRisk:
+async def risk_at(config: Config, workspace: Path, target: str = "") -> ChangeRisk:
     """The risk of the change that a person means, as `review` does."""
-    change = change_at(config, workspace, target)
+    change = await asyncio.to_thread(change_at, config, workspace, target)
     files = change.files
     is_diff = bool(target) and (workspace / target).is_file()
-    impact = None if is_diff else impact_since(config, workspace, target)
+    impact = None if is_diff else await impact_since(config, workspace, target)
     return _judged(config, change.subject, risk_of_files(config, files, impact, change.left_out))
 
 
@@ -54,25 +56,32 @@ async def session_risk(config: Config, session: str) -> ChangeRisk:
     async with journal_of(config, session) as reader:
         files = parse_diff(await net_diff(reader))
         chosen = await last_event(reader, ModeChosen)
-    risk = risk_of_files(config, files, None)
+        untested = (await standing_checks(reader)).untested
+    risk = risk_of_files(config, files, None, untested=untested)
     return _judged(config, f"what session {reader.session} changed", risk, _mode(chosen))
 
 
-def impact_since(config: Config, workspace: Path, since: str = "") -> Impact | None:
+async def impact_since(config: Config, workspace: Path, since: str = "") -> Impact | None:
     """What a change reaches; None where there is no repository to ask."""
     try:
-        return look_at_impact(config, workspace, since=since)
+        return await look_at_impact(config, workspace, since=since)
     except UsageError:
         return None
 
 
 def risk_of_files(
-    config: Config, files: Sequence[DiffedFile], impact: Impact | None, left_out: Sequence[str] = ()
+    config: Config,
+    files: Sequence[DiffedFile],
+    impact: Impact | None,
+    left_out: Sequence[str] = (),
+    untested: int | None = None,
 ) -> Risk:
-    """The risk of a diff, with what is known of what it reaches."""
+    """The risk of a diff, with what is known of what it reaches. `untested` lines are those that the session
+    measured; where it did not, tests that nothing reaches tell."""
     vault = Vault()
     secrets = sum(vault.holds_secrets(line.encode()) for each in files for line in each.added.values())
-    untested = _untested(files) if impact and not impact.tests and not impact.not_read else None
+    if untested is None and impact and not impact.tests and not impact.not_read:
+        untested = _untested(files)
     facts = facts_of_change(
         files,
         sensitive=config.settings.review.sensitive_paths,
@@ -107,13 +116,11 @@ async def risk_of_branch(
     without its secrets."""
     reader = recorder.journal
     chosen = await last_event(reader, ModeChosen)
-
-    def looked() -> Risk:
-        diff = Git(workspace, config.environment).run("diff", *PLAIN_DIFF, base, branch)
-        impact = impact_since(config, workspace, base)
-        return risk_of_files(config, parse_diff(diff.decode("utf-8", "replace")), impact)
-
-    risk = await asyncio.to_thread(looked)
+    untested = (await standing_checks(reader)).untested
+    git = Git(workspace, config.environment)
+    diff = await asyncio.to_thread(git.run, "diff", *PLAIN_DIFF, base, branch)
+    impact = await impact_since(config, workspace, base)
+    risk = risk_of_files(config, parse_diff(diff.decode("utf-8", "replace")), impact, untested=untested)
     told = _judged(config, f"what session {reader.session} changed", risk, _mode(chosen))
     return redacted(told, recorder.vault)
 

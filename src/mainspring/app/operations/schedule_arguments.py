@@ -37,7 +37,7 @@ _RULES = {**_LIMITS, **_PACE}
 _UNPRICED = "--allow-unpriced"
 _HOME = "--allow-home"
 _OTHERS = (
-    "--profile --engine --model --effort --mode --sandbox --check --file --target --evaluate --repeats"
+    "--profile --engine --model --effort --mode --sandbox --on --check --file --target --evaluate --repeats"
     " --frozen --results --minimize --maximize --memory --notify"
 )
 FLAGS = frozenset((*_RULES.values(), *_OTHERS.split(), _UNPRICED, _HOME))
@@ -81,6 +81,7 @@ def options_of(arguments: Sequence[str]) -> GoalOptions:
         effort=_last(found["--effort"]) or None,  # pyright: ignore[reportArgumentType]
         mode=_last(found["--mode"]),
         sandbox=_last(found["--sandbox"]),
+        machine=_last(found["--on"]),
         allow_unpriced=_UNPRICED in found,
         allow_home=_HOME in found,
         notify=tuple(found["--notify"]),
@@ -103,6 +104,7 @@ def _words(options: GoalOptions) -> Iterator[tuple[str, ...]]:
     yield from _flag("--model", options.model, *options.fallback)
     yield from _flag("--effort", options.effort or "")
     yield from _flag("--sandbox", options.sandbox)
+    yield from _flag("--on", options.machine)
     yield from _flag("--check", *checks.commands)
     yield from _flag("--file", *checks.files)
     yield from _flag("--target", *(f"{each.metric}{each.relation}{each.value!r}" for each in checks.targets))

@@ -16,9 +16,9 @@ from mainspring.app.operations.daemon import wake_daemon
 from mainspring.app.operations.goals import begin_goal
 from mainspring.app.operations.schedule_arguments import arguments_of, options_of
 from mainspring.app.policies import DEFAULT_MODE
-from mainspring.app.stores import sessions_of
+from mainspring.app.stores import check_folder, folders_seen, sessions_of, shared_files
 from mainspring.app.workspaces import check_workspace
-from mainspring.daemon.files import DaemonFiles, Handled
+from mainspring.daemon.files import DaemonFiles, Handled, HandledSchedules
 from mainspring.errors import UsageError
 from mainspring.goals.cron import parse_cron
 from mainspring.goals.profiles import load_profile
@@ -83,7 +83,7 @@ async def plan_schedule(
 
 
 def keep_schedule(config: Config, schedule: Schedule) -> KeptSchedule:
-    kept = Schedules(config.home).add(schedule)
+    kept = Schedules(shared_files(config)).add(schedule)
     return KeptSchedule(
         schedule=kept,
         next_us=next_us(kept, kept.scheduled_us, config.zone),
@@ -92,18 +92,22 @@ def keep_schedule(config: Config, schedule: Schedule) -> KeptSchedule:
 
 
 async def list_schedules(config: Config) -> list[ScheduleRow]:
-    found, handled = Schedules(config.home).all(), DaemonFiles(config.home).load().handled
+    """Those of folders that whoever asks may look at."""
+    files, before = shared_files(config), DaemonFiles(config.home).load().handled
+    found, handled = Schedules(files).all(), HandledSchedules(files, "", before).all()
     vault = Vault(config.secrets)
     found = [redacted(each, vault) for each in found]  # an earlier version kept secrets
     states = {row.id: row.goal_state for row in await sessions_of(config).rows() if row.goal}
-    now_us = time.time_ns() // 1000
+    is_seen, now_us = await folders_seen(config), time.time_ns() // 1000
+    found = [each for each in found if is_seen(each.folder)]
     return [_row(each, handled.get(each.id), states, now_us, config) for each in found]
 
 
 def forget_schedule(config: Config, schedule: str) -> Schedule:
     """What it began goes on."""
-    schedules = Schedules(config.home)
+    schedules = Schedules(shared_files(config))
     found = schedules.find(schedule)
+    check_folder(config, found.folder, "goal unschedule")
     schedules.remove(found)
     wake_daemon(config)
     return found
@@ -111,7 +115,7 @@ def forget_schedule(config: Config, schedule: str) -> Schedule:
 
 async def fire_schedule(config: Config, schedule: str) -> str:
     """Begins a schedule's goal now, for the daemon to work on; gives its session."""
-    found = Schedules(config.home).find(schedule)
+    found = Schedules(shared_files(config)).find(schedule)
     given = options_of(found.arguments)
     options = msgspec.structs.replace(given, folder=Path(found.folder), mode=found.mode, by=found.name)
     session = await begin_goal(config, found.goal, options)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from mainspring.app.policies import parse_mode
+from mainspring.app.modes import parse_mode
 from mainspring.app.project_settings import MACHINE_ONLY, in_project, project_file
 from mainspring.disk.files import locked, make_folder, write_private
+from mainspring.disk.formats import parse_toml
 from mainspring.disk.settings_errors import join_key, nearest_word, wrong_settings
 from mainspring.disk.toml_edit import NotEditable, value_at, with_value, without_value
 from mainspring.disk.toml_lines import line_of, parse_key
@@ -171,7 +171,7 @@ def check_settings(text: str, file: Path, *, is_project: bool = False) -> tuple[
         content = settings_content(text, file)
     except MainspringError as error:
         cause = error.__cause__
-        said = str(cause) if isinstance(cause, tomllib.TOMLDecodeError) else error.message
+        said = str(cause) if isinstance(cause, ValueError) else error.message
         found = _AT_LINE.search(said)  # Python 3.14 has it as a number
         return (SettingProblem(said=f"{said}.", line=int(found[1]) if found else 0),)
     problems = [_problem(text, wrong.key, wrong.said) for wrong in wrong_settings(content, Settings)]
@@ -189,7 +189,9 @@ def _meaning_problems(content: dict[str, Any], file: Path, text: str) -> Iterato
         settings = parse_settings(content, file, text)
         with_caps(Limits(), settings.caps)
     except MainspringError as error:
-        yield _problem(text, "caps", error.message.removeprefix(f"{file} is not valid: "))
+        said = error.message.removeprefix(f"{file} is not valid: ").partition(" It stands in line ")[0]
+        key = said.split("`")[1] if said.startswith("`") else "caps"
+        yield _problem(text, key, said)
         return
     try:
         parse_mode(settings.mode or "auto")
@@ -276,8 +278,8 @@ def _path(key: str) -> tuple[str, ...]:
 
 def _candidates(text: str) -> Iterator[object]:
     """What a person may have meant: a value of TOML, else a text without its quotes."""
-    with suppress(tomllib.TOMLDecodeError):
-        yield tomllib.loads(f"value = {text}")["value"]
+    with suppress(ValueError):
+        yield parse_toml(f"value = {text}")["value"]
     yield text
 
 

@@ -119,8 +119,10 @@ def _store_key(config: Config, dialog: SetupDialog) -> str:
     name = ""
     while not name:
         wanted = dialog.ask("Provider", usual=names[0])
-        with suppress(UsageError):
+        try:
             name = find_status(config, wanted).name
+        except UsageError as error:
+            dialog.say(error.message)
     known = find_status(config, name)
     dialog.say(f"Get a key at {known.key_page}. It is stored for you alone, and not shown.")
     for _ in range(_TRIES):

@@ -39,7 +39,7 @@ def session_status(session: Session) -> SessionStatus:
         model=state.model,
         effort=state.effort,
         mode=state.level or state.mode,
-        sandbox=runtime.sandbox_name,
+        sandbox=chosen.name if (chosen := runtime.commands.chosen) else "",
         tokens=runtime.history.estimated_tokens(state.prompt_size),
         window=runtime.models.current.context_tokens,
         spent_usd=state.ledger.spent_usd,

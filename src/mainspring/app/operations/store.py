@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from mainspring.app.stores import local_sessions, shared_sessions, tables_of
+from mainspring.app.stores import local_sessions, shared_files, shared_sessions, store_key, tables_of
 from mainspring.catalog import Sessions, reading, running
-from mainspring.errors import JournalError, UsageError
+from mainspring.errors import ConfigError, JournalError, UsageError
+from mainspring.secrets.sealed_files import adopt_key, is_key_wanted, make_key
+from mainspring.secrets.vault import keep_vault, open_vault
 from mainspring.settings import Config
 
+StoreKey = Literal["here", "none yet", "missing", "another"]
+"""Whether this machine has the key with which secrets are encrypted in the store."""
 LOCAL = "local"
 """The files of this machine, as a place that sessions are copied from or to."""
 
@@ -26,7 +32,19 @@ class StoreFacts(msgspec.Struct, frozen=True, kw_only=True):
     round_trip_ms: float
     sessions: int
     events: int
+    key: StoreKey
     problems: tuple[str, ...] = ()
+
+
+class MigratedStore(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the tables, by their version before and after, and of the key; `key_file` when it was
+    made just now."""
+
+    address: str
+    before: int
+    after: int
+    key: StoreKey
+    key_file: Path | None = None
 
 
 class Copied(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,11 +55,30 @@ class Copied(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-async def migrate_store(config: Config) -> tuple[str, int, int]:
-    """Brings the tables of the database to this version: its address, and the version before and after."""
+async def migrate_store(config: Config) -> MigratedStore:
+    """Brings the tables of the database to this version. The first machine makes a key for secrets."""
     tables = tables_of(config, _configured(config))
     before, after = await tables.migrate()
-    return tables.shown, before, after
+    key_file = None
+    if await asyncio.to_thread(_key, config) == "none yet":
+        key_file = None if store_key(config) else make_key(config.folder)
+        await asyncio.to_thread(adopt_key, shared_files(config), store_key(config))
+    key = await asyncio.to_thread(_key, config)
+    return MigratedStore(address=tables.shown, before=before, after=after, key=key, key_file=key_file)
+
+
+def _key(config: Config) -> StoreKey:
+    """How this machine stands to the key of the store."""
+    files, key = shared_files(config), store_key(config)
+    if is_key_wanted(files):
+        return "none yet"
+    if not key:
+        return "missing"
+    try:
+        adopt_key(files, key)
+    except ConfigError:
+        return "another"
+    return "here"
 
 
 async def check_store(config: Config) -> StoreFacts:
@@ -66,6 +103,7 @@ async def check_store(config: Config) -> StoreFacts:
         round_trip_ms=round_trip_ms,
         sessions=len(names),
         events=events,
+        key=await asyncio.to_thread(_key, config),
         problems=tuple(problems),
     )
 
@@ -74,7 +112,7 @@ async def copy_sessions(
     config: Config, names: Sequence[str], *, source: str, target: str
 ) -> AsyncGenerator[Copied]:
     """Copies sessions, all when none are named, from one place to another, each whole and with the same
-    hashes. They stay where they were, and so do the files beside them."""
+    hashes, and the secrets that were hidden in it. They stay where they were."""
     if (source or LOCAL) == (target or config.store_url or LOCAL):
         raise UsageError("Both places are the same.", remedy="Name another one with --from or --to.")
     taken, given = _place(config, source or LOCAL), _place(config, target or _configured(config))
@@ -95,6 +133,9 @@ async def _copied(taken: Sessions, given: Sessions, name: str) -> Copied:
             return Copied(session=name, outcome="left out", detail=error.message)
         lines.seek(0)
         await given.import_lines(lines)
+    secrets = await asyncio.to_thread(open_vault, taken.secret_files(name), {})
+    if (kept := secrets.kept()).secrets:
+        await asyncio.to_thread(keep_vault, given.secret_files(name), kept)
     async with reading(given, name) as journal:
         verdict = await journal.verify()
     if verdict.problem or verdict.head != header.head:

@@ -6,12 +6,12 @@ one of the same name takes the place of ours. What a profile does not say is the
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
+from mainspring.disk.formats import parse_toml
 from mainspring.disk.settings_errors import explain_invalid
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.errors import ConfigError, UsageError
@@ -86,7 +86,7 @@ def load_profile(name: str, folder: Path) -> Profile:
     try:
         root = Path() if is_path else None
         text = read_untrusted_text(path, max_bytes=_MAX_BYTES, root=root)
-        written = {"name": path.stem, **tomllib.loads(text)}
+        written = {"name": path.stem, **parse_toml(text)}
         # The structs of events take unknown fields, and a misspelt rule must not go unnoticed.
         if problem := explain_invalid(written, Profile):
             raise ConfigError(f"The profile {path} is not valid: {problem}", remedy="Edit this file.")
@@ -95,7 +95,7 @@ def load_profile(name: str, folder: Path) -> Profile:
         raise ConfigError(
             f"The profile {path} cannot be read: {error.strerror}.", remedy="Check the path and the file."
         ) from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except (ValueError, msgspec.ValidationError) as error:
         fields = ", ".join(Profile.__struct_fields__)
         raise ConfigError(
             f"The profile {path} is not valid: {error}.", remedy=f"It may set: {fields}."

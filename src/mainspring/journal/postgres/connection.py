@@ -30,6 +30,7 @@ _LOST = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that broke in the middle of an answer
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -71,19 +72,37 @@ class StoreConnection:
     async def use(self, do: Callable[[Any], Coroutine[Any, Any, _T]], *, isolation: str = "") -> _T:
         """What `do` gives, in one transaction. It is done again when the connection was lost, so it must be
         something that may be done twice: reading, or a write that looks first."""
+
+        async def in_transaction(connection: Any) -> _T:
+            async with connection.transaction(isolation=isolation or "read_committed"):
+                return await do(connection)
+
+        return await self._tried(in_transaction)
+
+    async def tell(self, statement: str) -> int:
+        """How many rows a query gives that is a transaction of its own, may be done twice, and has its values
+        in its text: that takes one message and its answer, where `use` takes four."""
+        return int((await self._tried(lambda c: c.execute(statement))).rpartition(" ")[2])
+
+    async def _tried(self, do: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
         problem: BaseException | None = None
+        cancelled = _Cancelled()
         for number, pause_s in enumerate(_PAUSES_S):
             if number == _FIRST_TRIES and not self._was_connected:
                 break
             await asyncio.sleep(pause_s)
             async with self._turn:
                 try:
-                    return await self._once(do, isolation)
+                    return await do(await self._connected())
+                except asyncio.CancelledError:
+                    self._abandon()
+                    raise
                 except asyncpg.DataError:  # nothing is wrong with the connection
                     raise
                 except _LOST as error:
                     problem = error
                     await self._drop()
+                    cancelled.again(error)
                 except _AGAIN as error:
                     problem = error
                 except asyncpg.PostgresError as error:
@@ -93,11 +112,16 @@ class StoreConnection:
     @asynccontextmanager
     async def held(self) -> AsyncGenerator[Any]:
         """The connection itself, for work that goes through many steps; nothing is done again."""
+        cancelled = _Cancelled()
         async with self._turn:
             try:
                 yield await self._connected()
+            except asyncio.CancelledError:
+                self._abandon()
+                raise
             except _LOST as error:
                 await self._drop()
+                cancelled.again(error)
                 raise unreachable(self.address, error) from error
             except asyncpg.PostgresError as error:
                 raise explained(error, self.address) from error
@@ -106,16 +130,18 @@ class StoreConnection:
         async with self._turn:
             await self._drop()
 
-    async def _once(self, do: Callable[[Any], Coroutine[Any, Any, _T]], isolation: str) -> _T:
-        connection = await self._connected()
-        async with connection.transaction(isolation=isolation or "read_committed"):
-            return await do(connection)
-
     async def _connected(self) -> Any:
         if self._connection is None or self._connection.is_closed():
             self._connection = await connected_to(self.address)
             self._was_connected = True
         return self._connection
+
+    def _abandon(self) -> None:
+        """Who was cancelled may have left a transaction open that nobody would end: what is done after it on
+        the same connection would look as if it were kept, and be lost."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()
 
     async def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -124,6 +150,19 @@ class StoreConnection:
                 await asyncio.wait_for(connection.close(), _CONNECT_S)
             except _LOST:
                 connection.terminate()
+
+
+class _Cancelled:
+    """Whether the task that runs now was cancelled meanwhile. When a connection is lost as well, what is
+    raised is that its transaction could not be rolled back; the task must end all the same."""
+
+    def __init__(self) -> None:
+        self._task = asyncio.current_task()
+        self._before = self._task.cancelling() if self._task else 0
+
+    def again(self, error: BaseException) -> None:
+        if self._task is not None and self._task.cancelling() > self._before:
+            raise asyncio.CancelledError from error
 
 
 async def connected_to(address: StoreAddress) -> Any:

@@ -32,23 +32,20 @@ _WAITING_BYTES = 1024 * 1024
 _APPEND = """
 WITH lease AS (
     SELECT 1 FROM mainspring.leases
-    WHERE name = $2 AND epoch = $3 AND owner IS NOT NULL AND until > clock_timestamp() FOR SHARE
+    WHERE name = {lease} AND epoch = {epoch} AND owner IS NOT NULL AND until > clock_timestamp() FOR SHARE
 ), moved AS (
     UPDATE mainspring.sessions
-    SET last_seq = $5, head = $6, time_us = $7, changed = clock_timestamp()
-    WHERE id = $1 AND last_seq = $4 AND EXISTS (SELECT 1 FROM lease) RETURNING id
-), blobs AS (
-    INSERT INTO mainspring.blobs
-    SELECT moved.id, piece.* FROM moved,
-        unnest($13::bytea[], $14::int[], $15::bigint[], $16::text[], $17::bytea[]) AS piece
-    ON CONFLICT DO NOTHING
-), added AS (
-    INSERT INTO mainspring.events
-    SELECT moved.id, event.* FROM moved,
-        unnest($8::bigint[], $9::bigint[], $10::text[], $11::bytea[], $12::bytea[]) AS event
-)
-SELECT count(*) FROM moved
+    SET last_seq = {last_seq}, head = {head}, time_us = {time_us}, changed = clock_timestamp()
+    WHERE id = {session} AND last_seq = {before} AND EXISTS (SELECT 1 FROM lease) RETURNING id
+){blobs}{events} SELECT 1 FROM moved
 """
+_BLOBS = """, blobs AS (
+    INSERT INTO mainspring.blobs SELECT moved.id, piece.* FROM moved, (VALUES {rows}) AS piece
+    ON CONFLICT DO NOTHING
+)"""
+_EVENTS = """, added AS (
+    INSERT INTO mainspring.events SELECT moved.id, event.* FROM moved, (VALUES {rows}) AS event
+)"""
 _HEAD = "SELECT last_seq, head, time_us, anchor_seq, anchor_head FROM mainspring.sessions WHERE id = $1"
 _KEEP_ANCHOR = """
 UPDATE mainspring.sessions SET anchor_seq = $4, anchor_head = $5
@@ -236,7 +233,7 @@ class PostgresJournal(PostgresReader):
             recorded, end = self._chained(item, end, rows, blobs)
             written.append(recorded)
         pieces = [piece for sha256, data in blobs.items() for piece in pieces_of(sha256, data)]
-        if await self._connection.use(lambda c: self._move(c, end, rows, pieces)):
+        if await self._move(end, rows, pieces):
             self._end = end
             return written
         self._is_lost = True
@@ -258,15 +255,36 @@ class PostgresJournal(PostgresReader):
         return recorded, ChainEnd(seq, head, time_us)
 
     async def _move(
-        self, connection: Any, end: ChainEnd, rows: Sequence[Row], pieces: Sequence[tuple[Any, ...]]
+        self, end: ChainEnd, rows: Sequence[Row], pieces: Sequence[tuple[int | str | bytes, ...]]
     ) -> bool:
         """Whether the journal ends there now; what was sent before and did arrive counts as well."""
-        columns = [list(column) for column in zip(*rows, strict=True)] or [[]] * 5
-        blobs = [list(column) for column in zip(*pieces, strict=True)] or [[]] * 5
-        before = self._end
-        fence = (self.session, self._lease, self._epoch, before.seq)
-        moved = await connection.fetchval(_APPEND, *fence, end.seq, end.hash, end.time_us, *columns, *blobs)
+        moved = await self._connection.tell(
+            _APPEND.format(
+                lease=_literal(self._lease),
+                epoch=self._epoch,
+                session=_literal(self.session),
+                before=self._end.seq,
+                last_seq=end.seq,
+                head=_literal(end.hash),
+                time_us=end.time_us,
+                blobs=_BLOBS.format(rows=_values(pieces)) if pieces else "",
+                events=_EVENTS.format(rows=_values(rows)) if rows else "",
+            )
+        )
         if moved or not rows:
             return bool(moved)
-        found = await connection.fetchrow(_HEAD, self.session)
+        found = await self._connection.use(lambda c: c.fetchrow(_HEAD, self.session))
         return found is not None and (found[0], found[1]) == (end.seq, end.hash)
+
+
+def _values(rows: Sequence[tuple[int | str | bytes, ...]]) -> str:
+    return ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
+
+
+def _literal(value: int | str | bytes) -> str:
+    """A value in the text of a statement. All but numbers are written as bytes: nothing has to be quoted."""
+    if isinstance(value, int):
+        return f"{value}::bigint"
+    if isinstance(value, str):
+        return f"convert_from({_literal(value.encode())}, 'UTF8')"
+    return f"E'\\\\x{value.hex()}'::bytea"

@@ -41,7 +41,30 @@ CREATE TABLE mainspring.folds (
 ALTER TABLE mainspring.blobs ALTER COLUMN data SET STORAGE EXTERNAL;
 """
 
-STEPS = (_FIRST,)
+_QUEUE = """
+CREATE TABLE mainspring.workers (
+    id text COLLATE "C" PRIMARY KEY, queue text NOT NULL, labels text[] NOT NULL, capacity integer NOT NULL,
+    host text NOT NULL, pid integer NOT NULL, version text NOT NULL,
+    started timestamptz NOT NULL DEFAULT clock_timestamp(), seen timestamptz NOT NULL,
+    until timestamptz NOT NULL, is_draining boolean NOT NULL DEFAULT false
+);
+CREATE TABLE mainspring.queue (
+    session text COLLATE "C" PRIMARY KEY REFERENCES mainspring.sessions ON DELETE CASCADE,
+    queue text NOT NULL, labels text[] NOT NULL, person text NOT NULL, options text[] NOT NULL,
+    added timestamptz NOT NULL DEFAULT clock_timestamp(), worker text COLLATE "C",
+    claimed timestamptz, iterations integer NOT NULL DEFAULT 0, crashes integer NOT NULL DEFAULT 0,
+    retry timestamptz, wake timestamptz, idle_seq bigint NOT NULL DEFAULT -1,
+    is_drained boolean NOT NULL DEFAULT false, is_set_aside boolean NOT NULL DEFAULT false,
+    detail text NOT NULL DEFAULT ''
+);
+CREATE INDEX queue_by_worker ON mainspring.queue (worker) WHERE worker IS NOT NULL;
+"""
+
+_FILES = """
+CREATE TABLE mainspring.files (name text COLLATE "C" PRIMARY KEY, data bytea);
+"""
+
+STEPS = (_FIRST, _QUEUE, _FILES)
 """Step n takes a store from version n to n + 1. A step that was released is never changed."""
 
 VERSION = len(STEPS)

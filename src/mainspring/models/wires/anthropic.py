@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from mainspring.events import CallAsked, CallDelta, Stop, Text, TextDelta, Thinking, ThinkingDelta, Usage
+from mainspring.events import CallAsked, CallDelta, Stop, Text, TextDelta, Thinking, ThinkingDelta
 from mainspring.models import (
     AssistantMessage,
     Attachment,
@@ -29,6 +29,7 @@ from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.output import thinking_share, wanted_output
 from mainspring.models.structured import has_maps, without_limits
+from mainspring.models.wires.counts import Count, counted, number
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
     ENCODER,
@@ -242,10 +243,10 @@ def _result(result: ToolResult) -> dict[str, Any]:
 
 
 class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
+    input_tokens: Count = None
+    output_tokens: Count = None
+    cache_read_input_tokens: Count = None
+    cache_creation_input_tokens: Count = None
 
 
 class _Block(msgspec.Struct):
@@ -324,6 +325,8 @@ class _Reader:
                 raise refused(self._endpoint, 0, data)
             case "message":
                 return self._whole(event)
+            case "" if b'"error"' in data:  # some servers in between tell of one with status 200
+                raise refused(self._endpoint, 0, data)
             case _:
                 pass
         return []
@@ -331,14 +334,10 @@ class _Reader:
     def end(self) -> list[StreamItem]:
         if self._stop is None:
             raise dropped(self._endpoint)
-        plain, counts = self._counts.input_tokens or 0, self._counts
-        cached, written = counts.cache_read_input_tokens or 0, counts.cache_creation_input_tokens or 0
-        usage = Usage(
-            input_tokens=plain + cached + written,
-            cached_tokens=cached,
-            cache_write_tokens=written,
-            output_tokens=counts.output_tokens or 0,
-        )
+        counts = self._counts
+        cached, written = number(counts.cache_read_input_tokens), number(counts.cache_creation_input_tokens)
+        sent = number(counts.input_tokens) + cached + written
+        usage = counted(sent, counts.output_tokens, cached=cached, cache_written=written)
         return [ReplyFinished(self._stop, usage)]
 
     def _delta(self, place: int, delta: _Delta) -> list[StreamItem]:

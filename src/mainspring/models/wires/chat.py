@@ -28,9 +28,10 @@ from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.structured import named_schema
 from mainspring.models.wires.cache_marks import CACHE_MARK, marked_for_cache, with_cache_mark
+from mainspring.models.wires.counts import Count, counted, number
 from mainspring.models.wires.fragments import Calls, Details, Fragment
 from mainspring.models.wires.http import StreamReader
-from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text, wire_name
+from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text, spoken, wire_name
 from mainspring.models.wires.wire import Options, Wire
 
 WIRE = "chat"
@@ -78,7 +79,7 @@ class ChatModel(Wire):
     def _assistant(self, message: AssistantMessage) -> bytes:
         calls = [_called(part) for part in message.parts if isinstance(part, CallAsked)]
         text = "".join([part.text for part in message.parts if isinstance(part, Text)])
-        fields: dict[str, Any] = {"role": "assistant", "content": text if text or not calls else None}
+        fields: dict[str, Any] = {"role": "assistant", "content": spoken(text, calls)}
         if calls:
             fields["tool_calls"] = calls
         if self._quirks.thinking_field:
@@ -236,23 +237,20 @@ class _Delta(msgspec.Struct, gc=False):
     tool_calls: list[Fragment] | None = None
 
 
-_Count = int | float | None
-
-
 class _InputDetails(msgspec.Struct):
-    cached_tokens: _Count = None
-    cache_write_tokens: _Count = None
+    cached_tokens: Count = None
+    cache_write_tokens: Count = None
 
 
 class _OutputDetails(msgspec.Struct):
-    reasoning_tokens: _Count = None
+    reasoning_tokens: Count = None
 
 
 class _Usage(msgspec.Struct):
-    prompt_tokens: _Count = None
-    completion_tokens: _Count = None
-    total_tokens: _Count = None
-    prompt_cache_hit_tokens: _Count = None
+    prompt_tokens: Count = None
+    completion_tokens: Count = None
+    total_tokens: Count = None
+    prompt_cache_hit_tokens: Count = None
     prompt_tokens_details: _InputDetails | None = None
     completion_tokens_details: _OutputDetails | None = None
 
@@ -383,17 +381,16 @@ def _from_pieces(pieces: list[_Piece]) -> list[StreamItem]:
 
 
 def _counted(usage: _Usage) -> Usage:
-    sent, written = usage.prompt_tokens or 0, usage.completion_tokens or 0
+    sent, written = number(usage.prompt_tokens), number(usage.completion_tokens)
     given, made = usage.prompt_tokens_details, usage.completion_tokens_details
-    reasoning = (made.reasoning_tokens if made else None) or 0
+    reasoning = number(made.reasoning_tokens) if made else 0
     # Some count reasoning beside the completion, not in it; the total tells.
-    if reasoning and usage.total_tokens == sent + written + reasoning:
+    if reasoning and number(usage.total_tokens) == sent + written + reasoning:
         written += reasoning
-    cached = (given.cached_tokens if given else None) or usage.prompt_cache_hit_tokens or 0
-    return Usage(
-        input_tokens=int(sent),
-        cached_tokens=int(cached),
-        cache_write_tokens=int((given.cache_write_tokens if given else None) or 0),
-        output_tokens=int(written),
-        reasoning_tokens=int(reasoning),
+    return counted(
+        sent,
+        written,
+        cached=(given.cached_tokens if given else None) or usage.prompt_cache_hit_tokens,
+        cache_written=given.cache_write_tokens if given else 0,
+        reasoning=reasoning,
     )

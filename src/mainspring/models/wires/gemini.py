@@ -29,6 +29,7 @@ from mainspring.models import (
 from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.output import thinking_share
+from mainspring.models.wires.counts import Count, counted, number
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
     ENCODER,
@@ -129,7 +130,7 @@ class GeminiModel(Wire):
         for part in message.parts:
             match part:
                 case Text():
-                    parts.append({"text": part.text})
+                    parts += [{"text": part.text}] if part.text else []
                 case Thinking():
                     parts.extend(_thought(part))
                 case CallAsked():
@@ -213,11 +214,11 @@ class _Candidate(msgspec.Struct, rename="camel"):
 
 
 class _Counts(msgspec.Struct, rename="camel"):
-    prompt_token_count: int = 0
-    tool_use_prompt_token_count: int = 0
-    candidates_token_count: int = 0
-    thoughts_token_count: int = 0
-    cached_content_token_count: int = 0
+    prompt_token_count: Count = 0
+    tool_use_prompt_token_count: Count = 0
+    candidates_token_count: Count = 0
+    thoughts_token_count: Count = 0
+    cached_content_token_count: Count = 0
 
 
 class _Feedback(msgspec.Struct, rename="camel"):
@@ -307,9 +308,10 @@ class _Reader:
 
 
 def _counted(counts: _Counts) -> Usage:
-    return Usage(
-        input_tokens=counts.prompt_token_count + counts.tool_use_prompt_token_count,
-        cached_tokens=counts.cached_content_token_count,
-        output_tokens=counts.candidates_token_count + counts.thoughts_token_count,
-        reasoning_tokens=counts.thoughts_token_count,
+    thoughts = number(counts.thoughts_token_count)
+    return counted(
+        number(counts.prompt_token_count) + number(counts.tool_use_prompt_token_count),
+        number(counts.candidates_token_count) + thoughts,
+        cached=counts.cached_content_token_count,
+        reasoning=thoughts,
     )

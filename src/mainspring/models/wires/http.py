@@ -20,6 +20,9 @@ from mainspring.net.sse import EventParser, EventTooLarge
 from mainspring.patterns import lazy_pattern
 
 _REASON_BYTES = 1024 * 1024
+_BLANK = b" \t\r\n"
+# With what the lines of an event stream begin, and no JSON.
+_EVENT_STARTS = b":deir"
 _HEADERS = {
     "accept": "*/*",
     "accept-encoding": "identity",
@@ -108,15 +111,16 @@ class _Intake:
     """From the bytes of a reply to the items in them: server-sent events, or one JSON document."""
 
     def __init__(self, reader: StreamReader, endpoint: Endpoint, content_type: str) -> None:
-        kind = content_type.partition(";")[0].strip().lower()
-        if kind == "text/html":
-            raise not_the_protocol(endpoint, "a web page")
         self._reader = reader
         self._endpoint = endpoint
-        self._parser = None if kind == "application/json" else EventParser()
+        self._is_json = content_type.partition(";")[0].strip().lower() == "application/json"
+        self._parser: EventParser | None = None
         self._document: list[bytes] = []
+        self._has_begun = False
 
     def take(self, chunk: bytes) -> list[StreamItem]:
+        if not self._has_begun and (start := chunk.lstrip(_BLANK)[:1]):
+            self._begin(start)
         if self._parser is None:
             self._document.append(chunk)
             return []
@@ -125,13 +129,25 @@ class _Intake:
         except EventTooLarge as error:
             raise not_the_protocol(self._endpoint, "an event without an end") from error
 
+    def _begin(self, start: bytes) -> None:
+        """What a reply is shows in its first character: servers and proxies name the wrong type."""
+        self._has_begun = True
+        if start == b"<":
+            raise not_the_protocol(self._endpoint, "a web page")
+        if start not in b"{[" and (start in _EVENT_STARTS or not self._is_json):
+            self._parser = EventParser()
+
     def end(self) -> list[StreamItem]:
         items: list[StreamItem] = []
         if not self._reader.is_done:
-            rest = self._parser.flush() if self._parser is not None else [b"".join(self._document)]
-            items = self._read(rest)
+            items = self._read(self._rest())
         items.extend(self._reader.end())
         return items
+
+    def _rest(self) -> list[bytes]:
+        if self._parser is not None:
+            return self._parser.flush()
+        return [b"".join(self._document)] if self._has_begun or self._is_json else []
 
     def _read(self, events: list[bytes]) -> list[StreamItem]:
         items: list[StreamItem] = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import msgspec
 
@@ -14,7 +16,9 @@ from mainspring.patterns import lazy_pattern
 
 ENCODER = msgspec.json.Encoder(order="deterministic")
 NOTHING_SAID = "(nothing)"
-_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_MOST_NESTED = 64  # some servers read 100 levels, and a request has some around the arguments
+_NUL = lazy_pattern(rb"(?<!\\)((?:\\\\)*)\\u0000")
 # What all providers take; Gemini also refuses a digit or a dash in front.
 _TAKEN_NAME = lazy_pattern(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 _KEPT_OF_NAME = 48
@@ -31,26 +35,45 @@ def wire_name(name: str) -> str:
 
 
 def is_object(text: str) -> bool:
-    """Whether a text is that of a JSON object."""
+    """Whether a text is that of a JSON object that every server reads: numbers in range, not too deep."""
     try:
-        _OBJECT.decode(text)
+        level: list[Any] = [_OBJECT.decode(text)]
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return False
-    return True
+    if text.count("{") + text.count("[") <= _MOST_NESTED:
+        return True
+    for _ in range(_MOST_NESTED):
+        level = [each for value in level for each in _inside(value)]
+    return not level
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def object_text(arguments: str) -> str:
     """Arguments as they may be sent back: what is not the text of a JSON object is put inside one."""
-    if is_object(arguments):
-        return arguments
     if not arguments.strip():
         return "{}"
-    return ENCODER.encode({"malformed_arguments": arguments}).decode()
+    text = arguments if is_object(arguments) else ENCODER.encode({"malformed_arguments": arguments}).decode()
+    return without_nul(text.encode()).decode() if "u0000" in text else text
 
 
 def object_raw(arguments: str) -> msgspec.Raw:
     """The same, for wires that want an object and not its text."""
     return msgspec.Raw(object_text(arguments).encode())
+
+
+def without_nul(encoded: bytes) -> bytes:
+    """JSON in whose texts another character stands in the place of NUL, which many servers refuse."""
+    return _NUL.sub(rb"\1\\ufffd", encoded) if b"\\u0000" in encoded else encoded
+
+
+def spoken(text: str, calls: Sequence[object]) -> str | None:
+    """The text of a reply; without one there must be a call, or words in its place."""
+    return text or (None if calls else NOTHING_SAID)
 
 
 def without_last_thoughts(parts: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -26,6 +26,7 @@ from mainspring.models import (
 from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
 from mainspring.models.structured import named_schema
+from mainspring.models.wires.counts import Count, counted
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
     ENCODER,
@@ -136,7 +137,7 @@ def _assistant(message: AssistantMessage) -> bytes:
     for part in without_last_thoughts(message.parts):
         match part:
             case Text():
-                items.append(_said(part.text))
+                items.append(_said(part.text or NOTHING_SAID))
             case Thinking():
                 if part.wire == WIRE and part.opaque:
                     items.append(part.opaque.encode())
@@ -176,17 +177,17 @@ class _Item(msgspec.Struct):
 
 
 class _InputDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    cached_tokens: Count = None
+    cache_write_tokens: Count = None
 
 
 class _OutputDetails(msgspec.Struct):
-    reasoning_tokens: int | None = None
+    reasoning_tokens: Count = None
 
 
 class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: Count = None
+    output_tokens: Count = None
     input_tokens_details: _InputDetails | None = None
     output_tokens_details: _OutputDetails | None = None
 
@@ -221,6 +222,7 @@ class _Reader:
         self._endpoint = endpoint
         self._calls: dict[int, int] = {}
         self._has_streamed: set[int] = set()
+        self._has_item = False
         self._summary = (-1, 0)
         self._has_refused = False
         self._stop: Stop | None = None
@@ -239,12 +241,14 @@ class _Reader:
             case "response.output_item.done" if event.item:
                 return self._item(event.output_index, event.item)
             case "response.completed" | "response.incomplete" if event.response:
-                self._ended(event.response)
                 self.is_done = True
+                return self._completed(event.response)
             case "response.failed" | "error":
                 raise refused(self._endpoint, 0, data)
             case "" if event.object == "response":
                 return self._whole(data)
+            case "" if b'"error"' in data:  # some servers in between tell of one with status 200
+                raise refused(self._endpoint, 0, data)
             case _:
                 pass
         return []
@@ -284,6 +288,7 @@ class _Reader:
 
     def _item(self, place: int, item: _Item) -> list[StreamItem]:
         """What an item still adds when it is complete: its seal, or all of it when nothing was streamed."""
+        self._has_item = True
         is_new = place not in self._has_streamed
         match item.type:
             case "reasoning":
@@ -310,13 +315,18 @@ class _Reader:
         response = _RESPONSE.decode(data)
         if response.status == "failed":
             raise refused(self._endpoint, 0, data)
-        items = [
-            found for place, item in enumerate(response.output or ()) for found in self._item(place, item)
-        ]
-        self._ended(response)
+        return self._completed(response)
+
+    def _completed(self, response: _Response) -> list[StreamItem]:
+        """The end of a reply, and all of it where a server says it only then."""
+        items: list[StreamItem] = []
+        if not (self._has_item or self._has_streamed or self._calls):
+            for place, item in enumerate(response.output or ()):
+                items += self._item(place, item)
+        self._end(response)
         return items
 
-    def _ended(self, response: _Response) -> None:
+    def _end(self, response: _Response) -> None:
         reason = response.incomplete_details.reason if response.incomplete_details else None
         if reason:
             self._stop = "refused" if reason == "content_filter" else "length"
@@ -338,10 +348,10 @@ def _sealed(item: _Item) -> str:
 
 def _counted(usage: _Usage) -> Usage:
     given, made = usage.input_tokens_details, usage.output_tokens_details
-    return Usage(
-        input_tokens=usage.input_tokens or 0,
-        cached_tokens=(given.cached_tokens if given else None) or 0,
-        cache_write_tokens=(given.cache_write_tokens if given else None) or 0,
-        output_tokens=usage.output_tokens or 0,
-        reasoning_tokens=(made.reasoning_tokens if made else None) or 0,
+    return counted(
+        usage.input_tokens,
+        usage.output_tokens,
+        cached=given.cached_tokens if given else 0,
+        cache_written=given.cache_write_tokens if given else 0,
+        reasoning=made.reasoning_tokens if made else 0,
     )

@@ -30,7 +30,7 @@ from mainspring.models.failures import Endpoint, not_the_protocol
 from mainspring.models.served import Listed, ListPage, ServedModel, as_served
 from mainspring.models.structured import answered, with_answer_tool
 from mainspring.models.wires.http import Channel, StreamReader
-from mainspring.models.wires.messages import ENCODER, described_tools
+from mainspring.models.wires.messages import ENCODER, described_tools, without_nul
 from mainspring.models.wires.transport import TransportLimits
 
 _MOST_PAGES = 50
@@ -100,7 +100,7 @@ class Wire(ABC):
                 message = ResultsMessage(tuple(results))
             case _:
                 pass
-        return self._encode(message)
+        return without_nul(self._encode(message))
 
     def media_problem(self, attachment: Attachment, /) -> str:
         return media_problem(attachment, self.media_limits)
@@ -294,7 +294,7 @@ class Wire(ABC):
             fields = ENCODER.encode(self._without_lacks({**self._opening_fields(request), **self._sampled()}))
             separator = "," if len(fields) > 2 else ""
             opening = fields[:-1] + f'{separator}"{self.messages_field}":['.encode()
-            self._opening = (like, opening, self._leading(request))
+            self._opening = (like, without_nul(opening), without_nul(self._leading(request)))
         return self._opening[1:]
 
     def _without_lacks(self, fields: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,14 @@ from pydantic import BaseModel, ValidationError
 
 from mainspring import __version__
 from mainspring.app import build as app
+from mainspring.app.dispatch import CommandCall, dispatched, local_permission
 from mainspring.app.operations.answers import Approver
 from mainspring.app.operations.deletion import delete_sessions, plan_deletion
 from mainspring.app.operations.forks import fork
 from mainspring.app.operations.sessions import folder_of, sessions_page
 from mainspring.errors import MainspringError, UnknownSession, UsageError
 from mainspring.events import Effort, Limits, TurnEnded
+from mainspring.events.moments import date_of
 from mainspring.protocols.acp import options
 from mainspring.protocols.acp.client import AcpClient
 from mainspring.protocols.acp.hosted import HostedSession
@@ -39,6 +40,19 @@ _STOP_REASONS: dict[str, schema.StopReason] = {
     "budget": "max_tokens",
 }
 """How a turn ended, as far as it is not just the end of a turn."""
+_OPERATIONS = {
+    "session/new": "run",
+    "session/load": "resume",
+    "session/resume": "resume",
+    "session/fork": "fork",
+    "session/list": "sessions",
+    "session/delete": "sessions delete",
+    "session/set_mode": "mode",
+    "session/set_config_option": "model",
+    "session/prompt": "say",
+    "session/cancel": "stop",
+}
+"""What a method does, in the words of the command line."""
 
 
 class AcpOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,9 +124,22 @@ class AcpAgent:
         except ValidationError as error:
             raise _invalid(method, error) from error
         try:
-            return await do(request)
+            if method not in _OPERATIONS:
+                return await do(request)
+            async with dispatched(self._config, self._command(method, request)):
+                return await do(request)
         except MainspringError as error:
             raise _as_request_error(error) from error
+
+    def _command(self, method: str, request: Any) -> CommandCall:
+        told = {name: getattr(request, name, None) for name in ("cwd", "mode_id", "config_id", "value")}
+        return CommandCall(
+            operation=_OPERATIONS[method],
+            permission=local_permission(_OPERATIONS[method]),
+            session=getattr(request, "session_id", "") or "",
+            folder=getattr(request, "cwd", "") or "",
+            arguments={name: str(value) for name, value in told.items() if value},
+        )
 
     async def close(self) -> None:
         """Ends every session on record."""
@@ -165,7 +192,7 @@ class AcpAgent:
                 "sessionId": each.id,
                 "cwd": each.folder,
                 "title": each.title,
-                "updatedAt": datetime.fromtimestamp(each.updated_us / 1e6, UTC).isoformat(),
+                "updatedAt": date_of(each.updated_us).isoformat(),
             }
             for each in page.sessions
         ]

@@ -25,6 +25,7 @@ from mainspring.sandbox.limits import name_of, rlimits
 from mainspring.sandbox.policy import Confinement, is_instructions
 from mainspring.sandbox.protect import State, diff_of_aside, remember, repair
 from mainspring.sandbox.rungs.process import find_program
+from mainspring.sandbox.starts import in_turn
 from mainspring.sandbox.survey import Survey, SurveyFindings
 
 
@@ -76,6 +77,10 @@ class Confined(ABC):
         return self._is_holding
 
     async def run(self, command: Command, on_output: OnOutput | None = None) -> CommandResult:
+        async with in_turn():
+            return await self._run(command, on_output)
+
+    async def _run(self, command: Command, on_output: OnOutput | None) -> CommandResult:
         policy = command.policy or self._policy
         command = self._limited(command, policy)
         found, remembered = await self._surveyed(self._look, policy)

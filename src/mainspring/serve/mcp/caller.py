@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from mainspring.app.operations.devices import Role
+from mainspring.app.modes import parse_mode
+from mainspring.app.operations.device_roles import Role
 from mainspring.app.operations.sessions import folder_of, journal_of
-from mainspring.app.policies import parse_mode
 from mainspring.approvals import MODES
 from mainspring.errors import UsageError
 from mainspring.events import Limits, ModeChosen, TurnStarted

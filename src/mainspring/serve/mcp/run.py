@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -14,7 +15,10 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from mainspring.app.dispatch import log_wrong_token
+from mainspring.app.operations.device_roles import Device
 from mainspring.app.operations.devices import Access
+from mainspring.app.operations.issued_tokens import issued_tokens
 from mainspring.serve.guard import Allowed, Guard
 from mainspring.serve.hub import Hub
 from mainspring.serve.mcp.caller import Caller
@@ -38,7 +42,12 @@ def serve_http(
     """Serves over HTTP, behind the guard, until a signal ends it."""
     hub, access = Hub(), Access(config)
     sdk = OfferedTools(config, caller, hub).sdk
-    run_app(lambda hosts: http_app(sdk, access, hosts, hub=hub), access, place, on_ready)
+    wrong, vouched = partial(log_wrong_token, config, "mcp"), issued_tokens(config)
+
+    def app(hosts: Collection[str]) -> ASGIApp:
+        return http_app(sdk, access, hosts, hub=hub, on_wrong_token=wrong, vouched=vouched)
+
+    run_app(app, access, place, on_ready)
 
 
 def http_app(
@@ -48,6 +57,8 @@ def http_app(
     *,
     hub: Hub | None = None,
     public: Collection[str] = (),
+    on_wrong_token: Callable[[str, str, str], Awaitable[None]] | None = None,
+    vouched: Callable[[str], Awaitable[Device | None]] | None = None,
     **options: Any,
 ) -> ASGIApp:
     """A server of the protocol behind the guard, which checks what its package would check a second time."""
@@ -61,4 +72,5 @@ def http_app(
             yield
 
     app = Starlette(routes=[Route(PATH, StreamableHTTPASGIApp(manager))], lifespan=lifespan)
-    return Guard(app, access, Allowed(hosts=hosts, public=public))
+    allowed = Allowed(hosts=hosts, public=public)
+    return Guard(app, access, allowed, on_wrong_token=on_wrong_token, vouched=vouched)

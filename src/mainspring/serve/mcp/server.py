@@ -14,8 +14,9 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from mainspring import __version__
-from mainspring.app.operations.devices import OWNER, Device, may
-from mainspring.errors import MainspringError, UsageError
+from mainspring.app.dispatch import CommandCall, begin_command, dispatched
+from mainspring.app.operations.device_roles import OWNER, Device, asked_by, at_most, device_permission
+from mainspring.errors import MainspringError
 from mainspring.serve.hub import Hub
 from mainspring.serve.mcp import tasks
 from mainspring.serve.mcp.caller import Caller
@@ -63,14 +64,13 @@ class OfferedTools:
         if tool is None:
             return _failed(f"There is no tool {asked.name!r}. The tools are {', '.join(self._tools)}.")
         device = OWNER if context.request is None else context.request.state.device
-        if not (may(device.role, tool.role) and may(self._caller.role, tool.role)):
-            return _failed(f"{tool.name} needs the role {tool.role}, which {device.name} does not have here.")
         try:
             taken = msgspec.convert(asked.arguments or {}, tool.takes)
         except msgspec.ValidationError as error:
             return _failed(f"The arguments of {tool.name} are not valid: {error}.")
         try:
-            return await _unbroken(self._answer(tool, taken, device, context))
+            async with dispatched(self._asking(device, context), self._command(tool, device, asked)):
+                return await _unbroken(self._answer(tool, taken, device, context))
         except MainspringError as error:
             return _failed(f"{error.message} {error.remedy}".strip())
 
@@ -134,11 +134,10 @@ class OfferedTools:
         """A task and its session, for whoever may do with it what a tool does."""
         tasks.check_knows(context)
         device = OWNER if context.request is None else context.request.state.device
-        role = self._tools[tool].role
         try:
-            if not (may(device.role, role) and may(self._caller.role, role)):
-                raise UsageError(f"This needs the role {role}, which {device.name} does not have here.")
             task = tasks.task_named(asked.task_id)
+            told = msgspec.structs.replace(self._command(self._tools[tool], device), session=task.session)
+            await begin_command(self._asking(device, context), told)
             taken = SessionNamed(session=task.session)
             return task, await self._asked(self._tools[tool], taken, device, context)
         except MainspringError as error:
@@ -146,17 +145,23 @@ class OfferedTools:
                 code=types.INVALID_PARAMS, message=f"{error.message} {error.remedy}".strip()
             ) from error
 
+    def _command(
+        self, tool: ServedTool, device: Device, asked: types.CallToolRequestParams | None = None
+    ) -> CommandCall:
+        arguments = dict(asked.arguments or {}) if asked else {}
+        return CommandCall(
+            operation=tool.operation,
+            permission=device_permission(at_most(device, self._caller.role), tool.operation),
+            session=str(arguments.pop("session", "")),
+            folder=str(self._caller.folder.resolve() / str(arguments.get("workspace") or "")),
+            arguments=arguments,
+        )
+
     def _asking(self, device: Device, context: ServerRequestContext[Any]) -> Config:
         """The settings, with who asks."""
         client = context.session.client_params
-        origin = msgspec.structs.replace(
-            self._config.origin,
-            device=device.name,
-            token=device.id,
-            face="mcp",
-            program=client.client_info.name if client and client.client_info else "",
-        )
-        return msgspec.structs.replace(self._config, origin=origin)
+        program = client.client_info.name if client and client.client_info else ""
+        return asked_by(self._config, at_most(device, self._caller.role), "mcp", program)
 
 
 async def _unbroken(work: Any) -> Any:

@@ -13,7 +13,7 @@ from mainspring.app.operations.answers import is_question, nobody
 from mainspring.app.operations.approve import ApprovalReply, open_questions
 from mainspring.app.operations.artifacts import artifacts_of
 from mainspring.app.operations.commands import load_command, load_output
-from mainspring.app.operations.devices import Role
+from mainspring.app.operations.device_roles import Role, role_for
 from mainspring.app.operations.goal_list import graded_goals
 from mainspring.app.operations.goals import Ordered, begin_in_background, order_goal
 from mainspring.app.operations.messages import Delivery, note, stop
@@ -46,10 +46,15 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
 class ServedTool(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    role: Role
+    operation: str
     description: str
     takes: type[msgspec.Struct]
     answer: Callable[[ToolCall], Awaitable[Any]]
+
+    @property
+    def role(self) -> Role:
+        """The least role of a device that may call it."""
+        return role_for(self.operation)
 
 
 async def found_session(call: ToolCall, role: Role) -> str:
@@ -210,57 +215,59 @@ async def _run_command(call: ToolCall) -> values.RanCommand:
 
 def _tool(
     name: str,
-    role: Role,
+    operation: str,
     takes: type[msgspec.Struct],
     answer: Callable[[ToolCall], Awaitable[Any]],
     description: str,
 ) -> ServedTool:
-    return ServedTool(name=name, role=role, takes=takes, answer=answer, description=description)
+    return ServedTool(name=name, operation=operation, takes=takes, answer=answer, description=description)
 
 
 _V = values
 TOOLS: tuple[ServedTool, ...] = (
-    _tool("sessions", "watch", _V.ListAsked, _sessions, "Sessions of agents, the newest first."),
+    _tool("sessions", "sessions", _V.ListAsked, _sessions, "Sessions of agents, the newest first."),
     _tool(
         "start_session",
-        "steer",
+        "run",
         _V.StartAsked,
         _start,
         "Give an agent a task in a folder. With wait_s the answer has how it went; else use `watch`.",
     ),
     _tool(
         "say",
-        "steer",
+        "say",
         _V.SayAsked,
         _say,
         "Say something to a session: it steers the running turn, or starts the next one.",
     ),
-    _tool("note", "steer", _V.NoteAsked, _note, "Tell a session something that needs no answer."),
+    _tool("note", "note", _V.NoteAsked, _note, "Tell a session something that needs no answer."),
     _tool(
         "watch",
-        "watch",
+        "show",
         _V.WatchAsked,
         _watch,
         "What happened in a session; waits until its turn ends or it asks something.",
     ),
-    _tool("stop", "steer", _V.SessionNamed, _stop, "Stop the running turn of a session."),
-    _tool("questions", "watch", _V.SessionNamed, _questions, "What a session waits for an answer to."),
-    _tool("answer", "answer", _V.AnswerAsked, _answer, "Allow or reject, once, what a session asks."),
-    _tool("goals", "watch", _V.ListAsked, _goals, "Goals, the newest first."),
+    _tool("stop", "stop", _V.SessionNamed, _stop, "Stop the running turn of a session."),
+    _tool("questions", "show", _V.SessionNamed, _questions, "What a session waits for an answer to."),
+    _tool("answer", "approve", _V.AnswerAsked, _answer, "Allow or reject, once, what a session asks."),
+    _tool("goals", "goal list", _V.ListAsked, _goals, "Goals, the newest first."),
     _tool(
         "start_goal",
-        "steer",
+        "goal start",
         _V.GoalAsked,
         _start_goal,
         "Start a goal: an agent works on it in the background, iteration after iteration.",
     ),
-    _tool("order_goal", "steer", _V.OrderAsked, _order_goal, "Pause or stop a goal."),
-    _tool("report", "watch", _V.SessionNamed, _report, "The report of a goal, as Markdown."),
-    _tool("artifacts", "watch", _V.SessionNamed, _artifacts, "The files that a goal made."),
-    _tool("read_artifact", "watch", _V.ArtifactAsked, _read_artifact, "One of these files, as text."),
+    _tool("order_goal", "goal stop", _V.OrderAsked, _order_goal, "Pause or stop a goal."),
+    _tool("report", "goal report", _V.SessionNamed, _report, "The report of a goal, as Markdown."),
+    _tool("artifacts", "artifacts list", _V.SessionNamed, _artifacts, "The files that a goal made."),
+    _tool(
+        "read_artifact", "artifacts show", _V.ArtifactAsked, _read_artifact, "One of these files, as text."
+    ),
     _tool(
         "run_command",
-        "steer",
+        "exec",
         _V.CommandAskedFor,
         _run_command,
         "Run one command in the sandbox, when the mode allows it.",

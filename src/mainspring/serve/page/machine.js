@@ -4,6 +4,8 @@ import { Chip, Empty, html, Problem, Tabs, useData } from './parts.js';
 import { DevicesView } from './forms.js';
 import { PushChoice } from './push.js';
 import { Approvals, Schedules } from './standing.js';
+import { AgentsView } from './record.js';
+import { WorkersView } from './workers.js';
 import { texts } from './texts.js';
 
 /** @param {any} value */
@@ -43,10 +45,10 @@ function Doctor() {
 
 /** @param {{route: string, me: any, onLeave: () => void, isInstallable: boolean | null}} props */
 export function MachineView({ route, me, onLeave, isInstallable }) {
-  const items = /** @type {[string, string][]} */ ([['#/machine', texts.devices], ['#/machine/approvals', texts.approvals], ['#/machine/schedules', texts.schedules], ['#/machine/settings', texts.settings], ['#/machine/doctor', texts.doctor]]);
+  const items = /** @type {[string, string][]} */ ([['#/machine', texts.devices], ['#/machine/fleet', texts.fleet], ['#/machine/agents', texts.agentsTab], ['#/machine/approvals', texts.approvals], ['#/machine/schedules', texts.schedules], ['#/machine/settings', texts.settings], ['#/machine/doctor', texts.doctor]]);
   const maySteer = me.role === 'steer' || me.role === 'owner';
   return html`<main><h1>${texts.machine}</h1><${Tabs} items=${items} here=${route} label=${texts.machine} />
-    ${route === '#/machine/approvals' ? html`<${Approvals} maySteer=${maySteer} />` : route === '#/machine/schedules' ? html`<${Schedules} maySteer=${maySteer} />`
+    ${route === '#/machine/agents' ? html`<${AgentsView} />` : route === '#/machine/fleet' ? html`<${WorkersView} me=${me} />` : route === '#/machine/approvals' ? html`<${Approvals} maySteer=${maySteer} />` : route === '#/machine/schedules' ? html`<${Schedules} maySteer=${maySteer} />`
       : route === '#/machine/settings' ? html`<${Settings} />` : route === '#/machine/doctor' ? html`<${Doctor} />`
       : html`<${DevicesView} me=${me} onLeave=${onLeave} /><${PushChoice} isInstallable=${isInstallable} me=${me} />
         ${isInstallable !== null && html`<p class="quiet">${isInstallable ? texts.installable : texts.plainPage}</p>`}`}</main>`;

@@ -11,6 +11,7 @@ import { Family, Tasks } from './family.js';
 import { GoalTab, ReportTab, Waits } from './goal.js';
 import { get, post } from './net.js';
 import { QuestionCard } from './questions.js';
+import { RecordTab } from './record.js';
 import { texts } from './texts.js';
 import { Transcript } from './transcript.js';
 
@@ -127,7 +128,7 @@ export function SessionView({ session, view, rows, questions, me }) {
   const isRunning = row && row.state === 'running';
   const at = `#/s/${session}`;
   const items = /** @type {[string, string][]} */ ([...(row && row.goal ? [[`${at}/goal`, texts.goal]] : []), [at, texts.transcript], [`${at}/changes`, texts.changes],
-    [`${at}/artifacts`, texts.artifacts], [`${at}/processes`, texts.processes]]);
+    [`${at}/artifacts`, texts.artifacts], [`${at}/processes`, texts.processes], [`${at}/record`, texts.record]]);
   const [tab, seq] = view.split('/');
   const [isMissing, setMissing] = useState(false);
   const wasThere = useRef(false);
@@ -141,7 +142,7 @@ export function SessionView({ session, view, rows, questions, me }) {
       <span>${row.model || '–'}</span><span>${money(row.cost_usd)}</span><span class="path">${row.workspace}</span><code>${session}</code></p>`}
     <${Tabs} items=${items} here=${tab === 'report' ? `${at}/goal` : tab === 'back' ? at : tab ? `${at}/${tab}` : at} label=${texts.session} />
     ${tab === 'changes' ? html`<${Changes} ...${inner} />` : tab === 'artifacts' ? html`<${SessionArtifacts} ...${inner} />`
-      : tab === 'processes' ? html`<${Processes} ...${inner} />` : tab === 'goal' ? html`<${GoalTab} ...${inner} />`
+      : tab === 'record' ? html`<${RecordTab} rows=${rows} ...${inner} />` : tab === 'processes' ? html`<${Processes} ...${inner} />` : tab === 'goal' ? html`<${GoalTab} ...${inner} />`
         : tab === 'report' ? html`<${ReportTab} ...${inner} />` : tab === 'back' ? html`<${BackTab} key=${seq} seq=${seq || ''} ...${inner} />` : html`
       <${Standing} session=${session} row=${row} /><${Tasks} session=${session} rows=${rows} /><${Farm} session=${session} row=${row} rows=${rows} maySteer=${maySteer} /><${Family} session=${session} rows=${rows} />
       <${Transcript} session=${session} onMissing=${() => setMissing(true)}><${Waits} session=${session} row=${row} />

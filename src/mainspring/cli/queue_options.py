@@ -1,0 +1,29 @@
+"""`--queue NAME --labels WORDS`. What they ask for (`queued.py`) is loaded once one of them is given."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from mainspring.cli.options import with_options
+
+queue_options = with_options(
+    click.option("--queue", default="", metavar="NAME", help="Leave it to a worker; print its id."),
+    click.option("--labels", default="", metavar="WORDS", help="What the worker must have: gpu,slurm."),
+)
+
+
+def queue_place(queue: str, labels: str, *, is_queued: bool = False, **options: Any) -> Any:
+    """The place in a queue that the options ask for; None when they ask for none."""
+    if not (queue or labels or is_queued):
+        return None
+    return import_module("mainspring.cli.queued").place_of(queue, labels, is_queued=is_queued, **options)
+
+
+def leave_control(place: Any, **options: Any) -> Any:
+    """Who leaves a turn to a worker, unless an option is given that only the process here could obey."""
+    queued = import_module("mainspring.cli.queued")
+    queued.refuse_here(place, **options)
+    return queued.LeaveControl(place)

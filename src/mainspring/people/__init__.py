@@ -1,0 +1,1 @@
+"""People and programs: what each may do, and the log of what they commanded."""

@@ -1,0 +1,1 @@
+"""Several machines with one store, and what goes wrong between them."""

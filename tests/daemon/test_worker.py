@@ -1,0 +1,233 @@
+"""Workers as people use them: real processes that take sessions from a queue in a real Postgres."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from mainspring.journal.postgres.connection import StoreAddress
+from tests.cli.conftest import Machine
+from tests.cli.conftest import machine as plain_machine
+from tests.postgres import execute
+from tests.shared_store import Shared, ended, until_true
+
+__all__ = ["plain_machine"]
+DONE = {"text": "done"}
+
+
+def effect(name: str = "effects") -> dict[str, object]:
+    return {"calls": [{"name": "shell", "arguments": {"command": f"echo once >> {name}"}}]}
+
+
+@pytest.fixture
+def shared(plain_machine: Machine) -> Shared:
+    plain_machine.__class__ = Shared
+    assert isinstance(plain_machine, Shared)
+    plain_machine.begin()
+    return plain_machine
+
+
+def engine(shared: Shared, code: str) -> str:
+    path = shared.workspace.parent / "engine.sh"
+    path.write_text(f"#!/bin/bash\ncat > /dev/null\n{code}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return f"exec:{path}"
+
+
+def goal(shared: Shared, code: str, *options: str) -> str:
+    begun = shared.run(
+        "goal", "start", "--mode", "auto", *options, "--engine", engine(shared, code), "reach it"
+    )
+    assert begun.returncode == 0, begun.stderr
+    return begun.stdout.strip()
+
+
+def owner_of(shared: Shared, session: str) -> int:
+    """The process that went on with a session last."""
+    events = reversed(shared.events(session))
+    return next(event["body"]["pid"] for event in events if event["kind"] == "SessionResumed")
+
+
+def test_what_is_queued_is_done_by_a_worker_on_another_machine_under_its_limits(
+    shared: Shared, tmp_path: Path
+) -> None:
+    session = shared.queue("do it", shared.serve(effect(), DONE), "--max-steps", "7")
+    assert not (shared.workspace / "effects").exists()
+    other = {"MAINSPRING_HOME": str(tmp_path / "other-home")}
+    worked = shared.run("worker", "--once", **other)
+    assert worked.returncode == 0, worked.stderr
+    assert (shared.workspace / "effects").read_text() == "once\n"
+    assert shared.states() == {session: "done"}
+    begun = [event["body"] for event in shared.events(session) if event["kind"] == "TurnStarted"]
+    assert [
+        (turn["turn"], turn["limits"]["max_steps"], turn["limits"]["max_cost_usd"]) for turn in begun
+    ] == [(1, 7, 1.0)]
+    assert "sound" in shared.run("verify", session).stdout
+    again = shared.run("worker", "--once", **other)
+    assert "resumed" not in again.stderr
+
+
+def test_only_a_worker_of_the_queue_with_all_labels_takes_a_session(shared: Shared) -> None:
+    model = shared.serve(DONE)
+    session = shared.queue("needs a card", model, "--labels", "gpu,slurm")
+    for words in ((), ("--labels", "gpu"), ("--labels", "gpu,slurm", "--queue", "other")):
+        assert "resumed" not in shared.run("worker", "--once", *words).stderr
+    shared.run("worker", "--once", "--labels", "slurm,fast,gpu")
+    assert shared.states() == {session: "done"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "--labels", "gpu", "x"), "--labels needs --queue"),
+        (("run", "--queue", "q", "--attempts", "2", "x"), "--attempts cannot be combined with --queue"),
+        (("run", "--queue", "q", "--labels", "a b", "x"), "The label 'a b' is not a word"),
+        (("worker", "--capacity", "0"), "capacity"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(shared: Shared, words: tuple[str, ...], said: str) -> None:
+    refused = shared.run(*words)
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert shared.states() == {}
+
+
+def test_a_machine_without_a_shared_store_says_what_a_worker_needs(shared: Shared) -> None:
+    refused = shared.run("worker", MAINSPRING_STORE="")
+    assert (refused.returncode, "need a store that machines share" in refused.stderr) == (2, True)
+
+
+def test_a_worker_that_drains_gives_its_turn_back_and_the_next_one_goes_on(shared: Shared) -> None:
+    slow = {"calls": [{"name": "shell", "arguments": {"command": "echo begun >> begun; sleep 600"}}]}
+    session = shared.queue("work for long", shared.serve(slow, DONE))
+    worker = shared.start("worker")
+    until_true((shared.workspace / "begun").exists)
+    said = ended(worker)
+    assert f"{session}: interrupted" in said
+    assert shared.states() == {session: "interrupted"}
+    again = shared.run("worker", "--once")
+    assert shared.states() == {session: "done"}, again.stderr
+    assert (shared.workspace / "begun").read_text() == "begun\n"
+
+
+def test_the_work_of_a_killed_worker_and_its_process_is_taken_by_another(
+    shared: Shared, tmp_path: Path
+) -> None:
+    slow = {"calls": [{"name": "shell", "arguments": {"command": "echo $PPID >> begun; sleep 600"}}]}
+    session = shared.queue("work for long", shared.serve(slow, DONE))
+    worker = shared.start("worker", MAINSPRING_HOME=str(tmp_path / "first"))
+    until_true((shared.workspace / "begun").exists)
+    (running,) = [row for row in shared.fleet()["sessions"] if row["session"] == session]
+    assert running["worker"] == shared.fleet()["workers"][0]["id"]
+    owner = next(
+        event["body"]["pid"]
+        for event in reversed(shared.events(session))
+        if event["kind"] == "SessionResumed"
+    )
+    worker.kill()
+    worker.communicate()
+    os.kill(owner, signal.SIGKILL)
+    again = shared.run("worker", "--once", MAINSPRING_HOME=str(tmp_path / "second"))
+    if session not in again.stderr:  # the lease of the killed one had not run out
+        other = shared.start("worker", MAINSPRING_HOME=str(tmp_path / "second"))
+        until_true(lambda: shared.states() == {session: "done"})
+        ended(other)
+    assert shared.states() == {session: "done"}
+    assert len((shared.workspace / "begun").read_text().splitlines()) == 1
+
+
+def test_a_session_that_crashes_three_times_is_set_aside_with_its_reason_and_can_be_retried(
+    shared: Shared,
+) -> None:
+    session = goal(shared, "echo begun >> begun; sleep 600", "--queue", "default")
+    worker = shared.start("worker")
+    begun = shared.workspace / "begun"
+    for number in (1, 2, 3):
+        until_true(lambda wanted=number: begun.exists() and len(begun.read_text().splitlines()) == wanted)
+        os.kill(owner_of(shared, session), signal.SIGKILL)
+    (row,) = until_true(lambda: [row for row in shared.fleet()["sessions"] if row["is_set_aside"]])
+    said = ended(worker)
+    assert said.count("resumed by process") == 3
+    assert row["session"] == session
+    assert "ended 3 times without progress" in row["detail"]
+    assert "resumed" not in shared.run("worker", "--once").stderr
+    engine(shared, "echo '<promise>DONE</promise>'")
+    assert shared.run("fleet", "retry", session).returncode == 0
+    shared.run("worker", "--once")
+    assert shared.states() == {session: "done"}
+
+
+def test_people_take_turns_in_a_queue(shared: Shared) -> None:
+    model = shared.serve(DONE, DONE, DONE, DONE)
+    first = [shared.queue(f"of one person {number}", model) for number in range(3)]
+    session = shared.queue("of another", model)
+    execute(
+        StoreAddress(shared.url), "UPDATE mainspring.queue SET person = 'ada' WHERE session = $1", session
+    )
+    said = shared.run("worker", "--once", "--capacity", "1").stderr
+    taken = [line.partition(":")[0] for line in said.splitlines() if "resumed by" in line]
+    assert sorted(taken) == sorted([*first, session])
+    assert taken.index(session) <= 1, taken
+
+
+def test_a_goal_that_sleeps_gives_its_process_up_and_wakes_in_time(shared: Shared) -> None:
+    code = "echo begun >> begun; [ $(wc -l < begun) -gt 1 ] && echo '<promise>DONE</promise>'; true"
+    session = goal(shared, code, "--detach", "--wait-seconds", "4")
+    worker = shared.start("worker")
+    until_true(lambda: shared.states().get(session) == "done")
+    said = ended(worker)
+    assert f"{session}: sleeps" in said
+    assert said.count(f"{session}: resumed") == 2
+    assert (shared.workspace / "begun").read_text() == "begun\nbegun\n"
+
+
+def test_an_answer_from_another_machine_lets_a_worker_go_on(shared: Shared, tmp_path: Path) -> None:
+    model = shared.serve(effect(), DONE)
+    limits = ("--mode", "ask", "--max-cost-usd", "1", "--allow-unpriced")
+    left = shared.run("run", "--queue", "default", "--model", model, *limits, "do it")
+    session = left.stdout.strip()
+    shared.run("worker", "--once")
+    assert shared.states() == {session: "blocked"}
+    answered = shared.run("approve", session, MAINSPRING_HOME=str(tmp_path / "phone"))
+    assert "a worker of the queue default goes on" in answered.stderr
+    assert not (shared.workspace / "effects").exists()
+    shared.run("worker", "--once")
+    assert shared.states() == {session: "done"}
+    assert (shared.workspace / "effects").read_text() == "once\n"
+
+
+def test_sessions_that_cannot_be_taken_here_hide_none_that_can(shared: Shared, tmp_path: Path) -> None:
+    session = shared.queue("behind all others", shared.serve(DONE))
+    address = StoreAddress(shared.url)
+    for number in range(40):
+        execute(
+            address,
+            "INSERT INTO mainspring.sessions SELECT $1, last_seq, head, time_us FROM mainspring.sessions"
+            " WHERE id = $2",
+            name := f"elsewhere{number}",
+            session,
+        )
+        execute(
+            address,
+            "INSERT INTO mainspring.events SELECT $1, seq, time_us, kind, CASE seq WHEN 1 THEN"
+            " convert_to(replace(convert_from(body, 'UTF8'), $3, '/not/here'), 'UTF8') ELSE body END, hash"
+            " FROM mainspring.events WHERE session = $2 AND kind <> 'WorkspaceKept'",
+            name,
+            session,
+            str(shared.workspace),
+        )
+        execute(
+            address,
+            "INSERT INTO mainspring.queue (session, queue, labels, person, options, added)"
+            " SELECT $1, queue, labels, person, options, added - interval '1 hour'"
+            " FROM mainspring.queue WHERE session = $2",
+            name,
+            session,
+        )
+    worked = shared.run("worker", "--once")
+    assert worked.returncode == 0, worked.stderr
+    assert shared.states()[session] == "done"

@@ -1,0 +1,78 @@
+"""A team's policy in the database that machines share."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import mainspring
+from mainspring.app.dispatch import CommandCall, begin_command, local_permission
+from mainspring.app.operations.policy import set_policy, sign_policy
+from mainspring.app.operations.workers import QueuePlace, enqueue, fleet
+from mainspring.app.stores import shared_files
+from mainspring.app.team import STORED
+from mainspring.errors import AccessRefused, UsageError
+from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.settings import Config, load_config
+from tests.people.teams import PEOPLE
+from tests.postgres import postgres
+from tests.stage import says
+
+
+def machine(home: Path, url: str, user: str) -> Config:
+    config = load_config({"MAINSPRING_HOME": str(home), "HOME": str(home), "MAINSPRING_STORE": url})
+    origin = msgspec.structs.replace(config.origin, user=user, face="cli")
+    return msgspec.structs.replace(config, origin=origin, system=home / "etc")
+
+
+def run(config: Config) -> None:
+    call = CommandCall(operation="run", permission=local_permission("run"), folder="/srv/web")
+    asyncio.run(begin_command(config, call))
+
+
+def test_a_policy_that_one_machine_sets_holds_on_the_others_and_is_missed_when_it_is_gone(
+    tmp_path: Path,
+) -> None:
+    url = asyncio.run(postgres().new_store()).url
+    here, there = machine(tmp_path / "a", url, "admin"), machine(tmp_path / "b", url, "viewer")
+    run(there)
+    file = tmp_path / "policy.toml"
+    file.write_text(f"serial = 1\n{PEOPLE.replace('local:admin', 'local:other')}")
+    sign_policy(here, file)
+    with pytest.raises(UsageError, match="would not be an admin any more"):
+        asyncio.run(set_policy(here, file))
+    run(there)
+    file.write_text(f"serial = 1\n{PEOPLE}")
+    sign_policy(here, file)
+    asyncio.run(set_policy(here, file))
+    run(here)
+    with pytest.raises(AccessRefused, match="`run` takes the role developer, not viewer"):
+        run(there)
+    assert shared_files(here).remove(STORED)
+    with pytest.raises(AccessRefused, match="it is gone"):
+        run(there)
+
+
+def test_queues_show_only_sessions_of_projects_that_somebody_may_look_at(tmp_path: Path) -> None:
+    url = asyncio.run(postgres().new_store()).url
+    here, there = machine(tmp_path / "a", url, "admin"), machine(tmp_path / "b", url, "viewer")
+    folder, file = tmp_path / "work", tmp_path / "policy.toml"
+    folder.mkdir()
+    closed = f'[[project]]\nname = "payroll"\npaths = ["{folder}"]\nclosed = true\n'
+    file.write_text(f"serial = 1\n{PEOPLE}{closed}")
+    sign_policy(here, file)
+
+    async def queued() -> tuple[str, list[tuple[str, ...]]]:
+        await set_policy(here, file)
+        model = ScriptedModel(Script((says("done"),)))
+        async with mainspring.open(folder, model=model, config=here) as session:
+            await session.ask("do it")
+        await enqueue(here, session.id, QueuePlace())
+        found = [await fleet(config) for config in (here, there)]
+        return session.id, [tuple(each.session for each in one.sessions) for one in found]
+
+    session, shown = asyncio.run(queued())
+    assert shown == [(session,), ()]
