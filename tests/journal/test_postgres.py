@@ -17,9 +17,10 @@ import msgspec
 import pytest
 
 from mainspring.catalog.postgres import PostgresSessions
+from mainspring.disk.owner import Owner
 from mainspring.errors import JournalForeign, JournalOwned, JournalUnwritable
 from mainspring.events import SessionStarted, UserSaid
-from mainspring.journal.postgres import schema
+from mainspring.journal.postgres import leases, schema
 from mainspring.journal.postgres.connection import StoreAddress, StoreConnection
 from mainspring.journal.postgres.schema import PostgresTables
 from mainspring.testing import journals, sessions
@@ -214,6 +215,47 @@ def test_what_is_written_after_a_cancelled_use_is_kept() -> None:
         proxy.cut_all()
 
     asyncio.run(written())
+
+
+def test_what_a_machine_locked_that_stands_still_is_free_when_its_lease_is_over(monkeypatch) -> None:
+    monkeypatch.setattr("mainspring.journal.postgres.connection._SILENT_S", 0.2)
+
+    async def stalled() -> None:
+        address = await postgres().new_store(lease_s=0.2)
+        stalled, other = StoreConnection(address), StoreConnection(address)
+        locked, goes_on, uses = asyncio.Event(), asyncio.Event(), []
+
+        async def renew(asked: Any) -> bool:
+            uses.append(asked)
+            is_held = await leases.renew(asked, "one", 1, 0.2)
+            locked.set()
+            await goes_on.wait()  # as a process that is stopped here, or whose machine burnt
+            return is_held
+
+        taken = await stalled.use(lambda c: leases.take(c, "one", 0.2, mine=_owner("a"), shown="one"))
+        assert taken == 1
+        renewing = asyncio.create_task(stalled.use(renew))
+        await locked.wait()
+
+        async def taken_over() -> int:
+            try:
+                return await other.use(lambda c: leases.take(c, "one", 0.2, mine=_owner("b"), shown="one"))
+            except JournalOwned:
+                return 0
+
+        async with asyncio.timeout(20):
+            assert await wait_until(taken_over) == 2
+        goes_on.set()
+        assert not await renewing
+        assert len(uses) == 2
+        await asyncio.gather(stalled.close(), other.close())
+
+    asyncio.run(stalled())
+
+
+def _owner(host: str) -> bytes:
+    """A process of another machine."""
+    return msgspec.json.encode(Owner(host=host, pid=1, born=1, scope=host, since_us=1))
 
 
 def test_an_owner_without_a_database_fails_and_what_it_had_is_whole(tmp_path, monkeypatch) -> None:

@@ -25,6 +25,8 @@ _COMMAND_S = 60.0
 _PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 2.0, 2.0, 4.0)
 """Before each try. A database that was never reached is given up after the first few."""
 _FIRST_TRIES = 4
+_SILENT_S = 5.0
+"""How long at least a transaction may wait for its next statement; as long as a lease where that is more."""
 
 _LOST = (
     OSError,
@@ -36,6 +38,7 @@ _LOST = (
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,
     asyncpg.TooManyConnectionsError,
+    asyncpg.IdleInTransactionSessionTimeoutError,  # this process stood still in the middle of it
 )
 """The connection is gone, or none can be had just now: the same may work with another one."""
 
@@ -69,13 +72,27 @@ class StoreConnection:
         self._was_connected = False
         self._turn = asyncio.Lock()
 
-    async def use(self, do: Callable[[Any], Coroutine[Any, Any, _T]], *, isolation: str = "") -> _T:
+    async def use(self, do: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
         """What `do` gives, in one transaction. It is done again when the connection was lost, so it must be
-        something that may be done twice: reading, or a write that looks first."""
+        something that may be done twice: reading, or a write that looks first. The server ends one for which
+        nothing comes any more, so that what it locked does not outlive a machine that stalls or is gone."""
+        silent_ms = round(max(self.address.lease_s, _SILENT_S) * 1000)
+        begin = (
+            "BEGIN ISOLATION LEVEL READ COMMITTED;"
+            f" SET LOCAL idle_in_transaction_session_timeout = {silent_ms}"
+        )
 
         async def in_transaction(connection: Any) -> _T:
-            async with connection.transaction(isolation=isolation or "read_committed"):
-                return await do(connection)
+            await connection.execute(begin)
+            try:
+                done = await do(connection)
+            except asyncio.CancelledError:  # the connection is given up
+                raise
+            except BaseException:
+                await connection.execute("ROLLBACK")
+                raise
+            await connection.execute("COMMIT")
+            return done
 
         return await self._tried(in_transaction)
 
