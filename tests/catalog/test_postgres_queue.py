@@ -12,7 +12,7 @@ from mainspring.catalog import QueuedSession, Release, WorkerRow
 from mainspring.catalog.postgres import PostgresSessions
 from mainspring.catalog.postgres_queue import PostgresQueue
 from mainspring.catalog.queue import ClaimChoice, Claimed
-from mainspring.events import SessionStarted
+from mainspring.events import NoteAdded, SessionStarted
 from tests.postgres import postgres
 
 ME = WorkerRow(id="me", queue="default")
@@ -23,9 +23,9 @@ async def take_all(claimed: Claimed) -> ClaimChoice:
     return ClaimChoice(taken=[row.id for _, row in claimed.offered])
 
 
-async def queued(folder: Path) -> PostgresQueue:
+async def queued(folder: Path, sessions: PostgresSessions | None = None) -> PostgresQueue:
     """A queue with one session, which a worker has taken."""
-    sessions = PostgresSessions(await postgres().new_store(), folder)
+    sessions = sessions or PostgresSessions(await postgres().new_store(), folder)
     journal = await sessions.create("one")
     await journal.append(SessionStarted(session="one", workspace="/work", version="0"))
     await journal.close()
@@ -84,6 +84,24 @@ def test_a_machine_with_a_wrong_clock_makes_nobody_wait_longer(
         for told_us in (item.retry_us, item.wake_us):
             assert told_us is not None
             assert 0 < told_us - time.time_ns() // 1000 <= 60_000_000
+        await queue.close()
+
+    asyncio.run(given_back())
+
+
+def test_what_was_told_to_a_session_while_it_was_given_back_is_looked_at(tmp_path: Path) -> None:
+    async def given_back() -> None:
+        sessions = PostgresSessions(await postgres().new_store(), tmp_path)
+        queue = await queued(tmp_path, sessions)
+        (row,) = await queue.standing(["one"])
+        journal = await sessions.open("one")
+        await journal.append(NoteAdded(text="an answer"))
+        await journal.close()
+        await queue.release("one", "me", Release(idle_seq=row.events))
+        assert [item.session for item in await queue.claim(ME, (), 1, take_all)] == ["one"]
+        (row,) = await queue.standing(["one"])
+        await queue.release("one", "me", Release(idle_seq=row.events))
+        assert await queue.claim(ME, (), 1, take_all) == []
         await queue.close()
 
     asyncio.run(given_back())

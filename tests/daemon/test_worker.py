@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from mainspring.catalog import SessionRow, WorkerRow
+from mainspring.catalog.postgres import PostgresSessions
+from mainspring.catalog.postgres_queue import PostgresQueue
+from mainspring.daemon.worker import Worker
 from mainspring.journal.postgres.connection import StoreAddress
+from mainspring.settings import load_config
 from tests.cli.conftest import Machine
 from tests.cli.conftest import machine as plain_machine
 from tests.postgres import execute
@@ -197,6 +204,41 @@ def test_an_answer_from_another_machine_lets_a_worker_go_on(shared: Shared, tmp_
     assert not (shared.workspace / "effects").exists()
     shared.run("worker", "--once")
     assert shared.states() == {session: "done"}
+    assert (shared.workspace / "effects").read_text() == "once\n"
+
+
+class AnsweredLate(PostgresQueue):
+    """A queue whose person answers when the process of a session has ended, before its worker has looked."""
+
+    def __init__(self, shared: Shared, sessions: PostgresSessions) -> None:
+        super().__init__(sessions)
+        self._shared, self._said = shared, ""
+
+    async def standing(self, sessions: Sequence[str]) -> list[SessionRow]:
+        rows = await super().standing(sessions)
+        if not self._said and any(row.state == "blocked" for row in rows):
+            self._said = (await asyncio.to_thread(self._shared.run, "approve", rows[0].id)).stderr
+            assert "a worker of the queue default goes on" in self._said
+            rows = await super().standing(sessions)
+        return rows
+
+
+def test_an_answer_that_comes_when_a_process_has_just_ended_is_not_forgotten(shared: Shared) -> None:
+    model = shared.serve(effect(), DONE)
+    limits = ("--mode", "ask", "--max-cost-usd", "1", "--allow-unpriced")
+    session = shared.run("run", "--queue", "default", "--model", model, *limits, "do it").stdout.strip()
+    config = load_config(shared.environment())
+    sessions = PostgresSessions(StoreAddress(shared.url, 2.0), shared.home / "shared")
+    said: list[str] = []
+
+    async def work() -> None:
+        queue = AnsweredLate(shared, sessions)
+        me = WorkerRow(id="me", queue="default", host="here", pid=1)
+        await Worker(config, queue, sessions, me, said.append).run(is_once=True)
+        await queue.close()
+
+    asyncio.run(work())
+    assert shared.states() == {session: "done"}, said
     assert (shared.workspace / "effects").read_text() == "once\n"
 
 

@@ -92,11 +92,10 @@ UPDATE mainspring.queue SET worker = NULL, is_set_aside = true, crashes = $2, de
 """
 _DRAINING = "UPDATE mainspring.queue SET is_drained = true WHERE session = ANY($1::text[])"
 _RELEASE = """
-UPDATE mainspring.queue AS q SET worker = NULL, crashes = $3, detail = $4,
+UPDATE mainspring.queue SET worker = NULL, crashes = $3, detail = $4,
     retry = clock_timestamp() + make_interval(secs => $5),
-    wake = clock_timestamp() + make_interval(secs => $6), idle_seq = CASE WHEN $7 THEN s.last_seq ELSE -1 END,
-    is_drained = $8
-FROM mainspring.sessions AS s WHERE s.id = q.session AND q.session = $1 AND q.worker = $2
+    wake = clock_timestamp() + make_interval(secs => $6), idle_seq = coalesce($7, -1), is_drained = $8
+WHERE session = $1 AND worker = $2
 """
 _RETRY = """
 UPDATE mainspring.queue SET is_set_aside = false, crashes = 0, retry = NULL, idle_seq = -1, detail = ''
@@ -184,7 +183,7 @@ class PostgresQueue:
 
     async def release(self, session: str, worker: str, given: Release) -> None:
         times = (_away_s(given.retry_us), _away_s(given.wake_us))
-        rest = (given.crashes, given.detail, *times, given.is_idle, given.is_drained)
+        rest = (given.crashes, given.detail, *times, given.idle_seq, given.is_drained)
         await self._use(lambda c: c.execute(_RELEASE, session, worker, *rest))
 
     async def retry(self, session: str) -> bool:

@@ -178,7 +178,7 @@ class TemporalQueue:
 
     async def release(self, session: str, worker: str, given: Release) -> None:
         await self._queue.release(session, worker, given)
-        if given.is_idle:
+        if given.idle_seq is not None:
             return self._answer(session, await self._standing(session))
         wait_s = (given.retry_us - _now_us()) / 1e6 if given.retry_us else 0.0
         state = f"crashed, the {given.crashes}. time" if given.crashes else "given back"

@@ -240,14 +240,18 @@ class Worker:
         if self._is_stopping:
             return Release(crashes=item.crashes, detail=item.detail, is_drained=True)
         if row.id in self._parked:
-            return Release(is_idle=row.is_waiting, wake_us=self._parked[row.id] if row.is_waiting else None)
+            if not row.is_waiting:
+                return Release()
+            return Release(idle_seq=row.events, wake_us=self._parked[row.id])
         detail = last_line(self._sessions.directory(row.id) / LOG) or f"exit code {code}"
         before = Trouble(crashes=item.crashes, at_us=0, retry_us=0) if item.crashes else None
         trouble = after_run(
             run, row, before, self._settings, code=code, now_us=_now_us(), detail=f"{self._me.host}: {detail}"
         )
         if trouble is None:
-            return Release(is_idle=True, wake_us=await self._resumes_us(row))
+            if await self._is_due(item, row, _now_us()):
+                return Release()  # it was answered when its process had ended
+            return Release(idle_seq=row.events, wake_us=await self._resumes_us(row))
         is_last = trouble.crashes >= self._settings.max_crashes
         retry_us = None if is_last else trouble.retry_us
         return Release(crashes=trouble.crashes, detail=trouble.detail, retry_us=retry_us)
