@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from mainspring.disk.inbox import Inbox, NoteCommand
 from mainspring.goals.schedules import Schedule, Schedules
 from mainspring.journal.postgres.connection import StoreAddress
 from mainspring.journal.postgres.files import PostgresFiles
 from tests.cli.conftest import Machine, lines, until
+from tests.postgres import execute
 from tests.shared_store import FREE, Shared, until_true
 
 TOKEN = "sk-live-abcdefghij0123456789xyzQ"
@@ -55,6 +57,7 @@ class Driven:
             env=shared.environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
 
@@ -94,6 +97,23 @@ def test_a_running_session_is_answered_told_and_stopped_from_another_machine(
     bodies = [event["body"] for event in shared.events(session)]
     assert {"mind the gap", "hurry"} <= {body.get("text") for body in bodies}
     assert shared.run("approvals", "list").stdout == shared.run("approvals", "list", **other).stdout != ""
+
+
+def test_an_owner_that_has_lost_its_session_leaves_what_is_told_for_the_next(
+    shared: Shared, driven: Driven
+) -> None:
+    driven.say("do it")
+    driven.until("ApprovalAsked")
+    (session,) = shared.states()
+    address = StoreAddress(shared.url)
+    execute(address, "UPDATE mainspring.leases SET epoch = epoch + 1 WHERE name = $1", f"session/{session}")
+    inbox = Inbox(files := PostgresFiles(address, f"sessions/{session}"))
+    left = inbox.leave(NoteCommand("mind the gap"))
+    until_true(lambda: f"{left}.json" not in files.names("inbox"))
+    _, said = driven.process.communicate(timeout=60)
+    assert "no longer the owner" in said
+    assert [each.id for each in inbox.waiting()] == [left]
+    assert files.names("inbox") == [f"{left}.taken"]
 
 
 def test_what_one_machine_allowed_for_ever_needs_no_question_on_another(

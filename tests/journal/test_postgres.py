@@ -8,7 +8,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,49 @@ def test_an_owner_that_stalled_longer_than_its_lease_writes_nothing_more(tmp_pat
         return mine
 
     assert asyncio.run(taken_over()) > 2
+
+
+class Stalled(PostgresSessions):
+    """Stands still whenever it has just taken a lease, until another machine has it."""
+
+    @asynccontextmanager
+    async def leased(self, name: str, *, shown: str = "", is_forgotten: bool = False) -> AsyncGenerator[int]:
+        async with super().leased(name, shown=shown, is_forgotten=is_forgotten) as epoch:
+            execute(self.address, "UPDATE mainspring.leases SET epoch = epoch + 1 WHERE name = $1", name)
+            yield epoch
+
+
+def test_who_stalled_while_it_deleted_or_accepted_a_session_changes_nothing(tmp_path) -> None:
+    store = new_store(tmp_path)
+
+    async def tried() -> None:
+        await _begun(store)
+        stalled = Stalled(store.address, tmp_path)
+        for change in (stalled.delete, stalled.accept):
+            with pytest.raises(JournalOwned, match="no longer the owner"):
+                await change("one")
+            execute(store.address, "UPDATE mainspring.leases SET owner = NULL")
+        assert await store.names() == ["one"]
+        assert (await store.accept("one")).anchored_seq == 1
+        await store.delete("one")
+        assert await store.names() == []
+
+    asyncio.run(tried())
+
+
+def test_who_stalled_while_it_held_the_day_spends_nothing(tmp_path) -> None:
+    store = new_store(tmp_path)
+
+    async def stalled() -> None:
+        async with store.today().held() as spent:
+            assert spent.usd == 0
+        with pytest.raises(JournalUnwritable, match="stalled while"):
+            async with store.today().held():
+                execute(store.address, "UPDATE mainspring.leases SET epoch = epoch + 1, owner = NULL")
+        async with store.today().held():
+            pass
+
+    asyncio.run(stalled())
 
 
 def test_a_journal_outlives_a_restart_of_the_server(tmp_path) -> None:

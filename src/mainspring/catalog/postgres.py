@@ -8,15 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import (
-    AsyncGenerator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import islice
@@ -36,7 +28,7 @@ from mainspring.disk.files import make_folder
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import Owner
 from mainspring.disk.shared_files import LocalFiles, SharedFiles
-from mainspring.errors import JournalError, JournalOwned, UsageError
+from mainspring.errors import JournalError, JournalOwned, JournalUnwritable, UsageError
 from mainspring.events import Origin
 from mainspring.journal import KnownEvents, Verification, hashchain
 from mainspring.journal.lines import Header, read_header, read_lines, refused, write_journal
@@ -103,11 +95,17 @@ class _Today:
         async with AsyncExitStack() as stack:
             while True:
                 try:
-                    await stack.enter_async_context(self._sessions.lock(_DAY))
+                    epoch = await stack.enter_async_context(self._sessions.leased(_DAY))
                     break
                 except JournalOwned:  # the holder is another process, or another task of this one
                     await asyncio.sleep(_TRY_AGAIN_S)
             yield spent_today(await self._sessions.spends())
+            async with self._sessions.connected() as connection:
+                if not await connection.use(lambda c: leases.is_held(c, _DAY, epoch)):
+                    raise JournalUnwritable(
+                        "This process stalled while it set money of the day aside; others may have too.",
+                        remedy="Nothing was spent. Resume the session.",
+                    )
 
 
 class PostgresSessions:
@@ -149,20 +147,20 @@ class PostgresSessions:
 
     async def delete(self, session: str) -> None:
         await self._require(session)
-        async with self.lock(leases.of_session(session), shown=session, is_forgotten=True):
-            await self._ask(lambda c: c.execute(_DELETE, session))
+        async with self.leased(leases.of_session(session), shown=session, is_forgotten=True) as epoch:
+            await self._ask(leases.fenced(session, epoch, _DELETE))
             await self._ask(lambda c: c.execute(REMOVE_ALL, *span(f"sessions/{session}")))
             await asyncio.to_thread(shutil.rmtree, self._folder / session, ignore_errors=True)
 
     async def accept(self, session: str) -> Verification:
         await self._require(session)
-        async with self.lock(leases.of_session(session), shown=session), self.connected() as connection:
-            async with stored_events(connection, session) as stored:
+        async with self.leased(leases.of_session(session), shown=session) as epoch:
+            async with self.connected() as connection, stored_events(connection, session) as stored:
                 verdict = await asyncio.to_thread(check, stored)
             if verdict.problem:
                 raise not_writable(session, verdict)
             head = bytes.fromhex(verdict.head)
-            await connection.use(lambda c: c.execute(_ACCEPT, session, verdict.events, head))
+            await self._ask(leases.fenced(session, epoch, _ACCEPT, verdict.events, head))
         return msgspec.structs.replace(verdict, anchored_seq=verdict.events)
 
     async def read(self, session: str) -> PostgresReader:
@@ -199,7 +197,13 @@ class PostgresSessions:
         return await self._ask(lambda c: leases.look(c, leases.of_session(session)))
 
     @asynccontextmanager
-    async def lock(self, name: str, *, shown: str = "", is_forgotten: bool = False) -> AsyncGenerator[None]:
+    async def lock(self, name: str, *, shown: str = "") -> AsyncGenerator[None]:
+        async with self.leased(name, shown=shown):
+            yield
+
+    @asynccontextmanager
+    async def leased(self, name: str, *, shown: str = "", is_forgotten: bool = False) -> AsyncGenerator[int]:
+        """Has a lock until the end of a block, by the number that a statement can check."""
         mine, lease_s = leases.record(), self.address.lease_s
         async with self.connected() as connection:
             epoch = await connection.use(
@@ -207,7 +211,7 @@ class PostgresSessions:
             )
             renewing = asyncio.create_task(leases.keep_renewed(connection, name, epoch))
             try:
-                yield
+                yield epoch
             finally:
                 renewing.cancel()
                 await asyncio.wait([renewing])

@@ -82,8 +82,8 @@ class ClaimChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
     """How a worker gives a session back. With `idle_seq`, the events that its journal had when the worker
-    looked, it needs nothing until there are more, or until `wake_us`; with `is_drained` the worker interrupted
-    it because it ends: the next one goes on with it."""
+    looked, it needs nothing until there are more, or until `wake_us`; with `is_drained` the worker
+    interrupted it because it ends: the next one goes on with it."""
 
     crashes: int = 0
     detail: str = ""

@@ -20,7 +20,7 @@ from mainspring.disk.inbox import (
     SayCommand,
     StopCommand,
 )
-from mainspring.errors import MainspringError, PromptRefused
+from mainspring.errors import JournalOwned, MainspringError, PromptRefused
 from mainspring.events import ArtifactSaved, Event, NoteAdded, Origin, TurnEnded, UserSaid
 from mainspring.events.escaping import whole_characters
 from mainspring.folds.state import State
@@ -90,6 +90,8 @@ async def _carry_out(session: Commanded, runtime: Runtime, inbox: Inbox) -> None
             continue
         try:
             why = "" if await _is_recorded(left, runtime) else await _do(taken, session, runtime)
+        except JournalOwned:  # the command is the next owner's
+            raise
         except MainspringError as error:
             why = error.message.removesuffix(".")
         if why:

@@ -7,6 +7,7 @@ knows that its process on this machine is gone, takes it with the next number.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -31,7 +32,12 @@ _RENEW = """
 UPDATE mainspring.leases SET until = clock_timestamp() + make_interval(secs => $3)
 WHERE name = $1 AND epoch = $2 AND owner IS NOT NULL AND until > clock_timestamp() RETURNING epoch
 """
+_HELD = """
+SELECT epoch FROM mainspring.leases
+WHERE name = $1 AND epoch = $2 AND owner IS NOT NULL AND until > clock_timestamp() FOR SHARE
+"""
 GIVE_BACK = "UPDATE mainspring.leases SET owner = NULL WHERE name = $1 AND epoch = $2"
+_EPOCH = "SELECT epoch FROM mainspring.leases WHERE name = $1"
 _LOOK = "SELECT epoch, owner, until > clock_timestamp() FROM mainspring.leases WHERE name = $1"
 
 
@@ -64,6 +70,11 @@ async def renew(connection: Any, name: str, epoch: int, lease_s: float) -> bool:
     return await connection.fetchval(_RENEW, name, epoch, lease_s) is not None
 
 
+async def is_held(connection: Any, name: str, epoch: int) -> bool:
+    """Whether nobody else has taken it since, though its time may be over."""
+    return await connection.fetchval(_EPOCH, name) == epoch
+
+
 async def keep_renewed(connection: StoreConnection, name: str, epoch: int) -> None:
     """Renews it until it is lost, or this is cancelled. A database that cannot be reached is tried again."""
     lease_s = connection.address.lease_s
@@ -75,6 +86,19 @@ async def keep_renewed(connection: StoreConnection, name: str, epoch: int) -> No
         except JournalError as error:
             log("lease not renewed", name=name, error=error.message)
     log("lease lost", name=name)
+
+
+def fenced(
+    session: str, epoch: int, statement: str, *given: object
+) -> Callable[[Any], Coroutine[Any, Any, None]]:
+    """Changes a session in one transaction, unless somebody else has taken it."""
+
+    async def change(connection: Any) -> None:
+        if await connection.fetchval(_HELD, of_session(session), epoch) is None:
+            raise lost(session)
+        await connection.execute(statement, session, *given)
+
+    return change
 
 
 async def give_back(connection: Any, name: str, epoch: int) -> None:
