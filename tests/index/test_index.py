@@ -7,9 +7,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from mainspring.app.index import RepositoryIndex, repository_index
+from mainspring.app.operations.index import find_in_index, index_status, prompt_map, uses_of
+from mainspring.app.session_index import SessionIndex
+from mainspring.errors import UsageError
+from mainspring.index import IndexDamaged
 from mainspring.index.update import IndexChange
 from mainspring.settings import Config, load_config
 
@@ -165,6 +170,67 @@ def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
     change, found = indexed(tmp_path, root, ask("definitions", "Car"))
     assert change.read == 3
     assert len(found) == 1
+
+
+def test_an_index_that_is_damaged_inside_says_so_once_and_is_made_again(tmp_path: Path) -> None:
+    root = repository(tmp_path)
+    damaged = [lambda _: _damage(tmp_path), ask("definitions", "Car")]
+    first, second, found = indexed(tmp_path, root, *damaged)
+    assert (first.read, second.read, len(found)) == (3, 3, 1)
+    _damage(tmp_path)
+    with pytest.raises(IndexDamaged, match="mainspring index"):
+        find_in_index(config_in(tmp_path), root, "Car")
+    with pytest.raises(UsageError, match="has no index yet"):
+        index_status(config_in(tmp_path), root)
+
+
+def test_a_session_with_a_damaged_index_begins_and_has_it_made_again(tmp_path: Path) -> None:
+    root = repository(tmp_path)
+    indexed(tmp_path, root)
+    _damage(tmp_path)
+    assert prompt_map(config_in(tmp_path), root, least_files=0) == ""
+    indexed(tmp_path, root)
+
+    async def main() -> list[Any]:
+        own = SessionIndex(root, config_in(tmp_path))
+        try:
+            assert await own.definitions("Car")
+            _damage(tmp_path, but=("files",))
+            return await own.definitions("Car")
+        finally:
+            await own.close()
+
+    assert [each.path for each in asyncio.run(main())] == ["shop/model.py"]
+
+
+def _damage(folder: Path, but: tuple[str, ...] = ()) -> None:
+    """Writes rubbish over the first page of each table but these."""
+    (file,) = (folder / "home/code-index").glob("*.sqlite")
+    db = apsw.Connection(os.fspath(file))
+    db.pragma("wal_checkpoint(truncate)")
+    size = db.pragma("page_size")
+    rows = db.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0").fetchall()
+    db.close()
+    with file.open("r+b") as written:
+        for name, page in rows:
+            if not any(each in name for each in but):
+                written.seek((page - 1) * size)
+                written.write(b"\xaa" * size)
+
+
+def test_names_that_are_no_text_are_told_and_cost_nobody_else_the_index(tmp_path: Path) -> None:
+    root = repository(tmp_path)
+    try:
+        (root / os.fsdecode(b"shop/\xff.py")).write_text("x = 1\n")
+    except OSError:
+        pytest.skip("names of files are text here")
+    first, status, found, again = indexed(
+        tmp_path, root, ask("status", root), ask("definitions", "Car"), lambda _: None
+    )
+    assert (first.read, len(found), again.read, again.removed) == (3, 1, 0, 0)
+    assert status.problems == {"its name is not UTF-8": 1}
+    assert find_in_index(config_in(tmp_path), root, os.fsdecode(b"\xff")).symbols == []
+    assert uses_of(config_in(tmp_path), root, os.fsdecode(b"\xff")) == []
 
 
 def test_two_at_once_do_not_both_update(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from mainspring.checks import NotChecked
 from mainspring.checks.grammars import GRAMMARS, OUTLINED
 from mainspring.checks.syntax import Syntax
 from mainspring.disk.files import try_locked
-from mainspring.index import index_file
+from mainspring.index import IndexDamaged, index_file
 from mainspring.index.store import IndexStore
 from mainspring.index.update import (
     DocumentText,
@@ -123,9 +123,18 @@ class RepositoryIndex:
         on_progress: Progress = lambda _done, _all: None,
         until_s: float = math.inf,
     ) -> IndexChange:
-        with try_locked(self.file) as is_only, self.store() as store:
+        with try_locked(self.file) as is_only:
             if not is_only:
                 return IndexChange(is_busy=True)
+            try:
+                return await self._filled(run, on_progress, until_s)
+            except IndexDamaged:
+                return await self._filled(run, on_progress, until_s)
+
+    async def _filled(
+        self, run: Callable[[Updater], Awaitable[IndexChange]], on_progress: Progress, until_s: float
+    ) -> IndexChange:
+        with self.store() as store:
             place = _Place(self._files, self._confined)
 
             async def text_of(path: str, data: bytes, kind: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from mainspring.events import Profile
-from mainspring.index import IndexedSymbol, UsedAt, index_file
+from mainspring.index import IndexDamaged, IndexedSymbol, UsedAt, index_file
 from mainspring.secrets.vault import Vault
 from mainspring.settings import Config
 from mainspring.tools.primer import SMALL_PROJECT
@@ -49,18 +50,13 @@ class SessionIndex:
         self.is_busy = False
 
     async def outline(self, path: str) -> list[IndexedSymbol]:
-        index = await self._fresh()
-        return await asyncio.to_thread(self._ask, index, "outline", self._inside(index, path))
+        return await self._asked("outline", lambda index: self._inside(index, path))
 
     async def definitions(self, name: str) -> list[IndexedSymbol]:
-        index = await self._fresh()
-        found: list[IndexedSymbol] = await asyncio.to_thread(self._ask, index, "definitions", name)
-        return found
+        return await self._asked("definitions", lambda _: name)
 
     async def references(self, name: str) -> list[UsedAt]:
-        index = await self._fresh()
-        found: list[UsedAt] = await asyncio.to_thread(self._ask, index, "references", name.rpartition(".")[2])
-        return found
+        return await self._asked("references", lambda _: name.rpartition(".")[2])
 
     def path_here(self, path: str) -> str:
         """A path of the repository as the tools of the session take it."""
@@ -74,6 +70,15 @@ class SessionIndex:
 
     def _inside(self, index: Any, path: str) -> str:
         return os.path.relpath(self._place / path, index.root)
+
+    async def _asked(self, question: str, about: Callable[[Any], str]) -> list[Any]:
+        """One that turns out to be damaged is made again first."""
+        index = await self._fresh()
+        try:
+            return await asyncio.to_thread(self._ask, index, question, about(index))
+        except IndexDamaged:
+            index = await self._fresh()
+        return await asyncio.to_thread(self._ask, index, question, about(index))
 
     async def _fresh(self) -> Any:
         if self._loaded is None:

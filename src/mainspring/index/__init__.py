@@ -12,7 +12,13 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.errors import MainspringError
+
 FOLDER = "code-index"
+
+
+class IndexDamaged(MainspringError):
+    """The file of an index was damaged, and has been removed."""
 
 
 class IndexedSymbol(msgspec.Struct, frozen=True, kw_only=True):

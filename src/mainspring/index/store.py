@@ -12,13 +12,15 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
 import apsw
 import msgspec
 
 from mainspring.disk.files import make_file, make_folder
-from mainspring.index import ImportedAt, IndexedSymbol, IndexStatus, Passage, UsedAt
+from mainspring.errors import MainspringError
+from mainspring.index import ImportedAt, IndexDamaged, IndexedSymbol, IndexStatus, Passage, UsedAt
 from mainspring.index.ranking import UsingFile
 
 _VERSION = 2
@@ -38,6 +40,9 @@ CREATE VIRTUAL TABLE uses USING fts5(names, content='', contentless_delete=1, de
     tokenize="unicode61 tokenchars '_$'");
 CREATE TABLE about (key TEXT PRIMARY KEY, value);
 """
+_DAMAGED = (apsw.NotADBError, apsw.CorruptError, msgspec.DecodeError)
+_UNUSABLE = (apsw.BusyError, apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)
+_UNNAMED = "its name is not UTF-8"
 _SYMBOL = "f.path, s.name, s.kind, s.line, s.end_line, s.parent, s.signature, s.doc, s.score"
 _FROM = "FROM symbols s JOIN files f ON f.id = s.file"
 _NAMES = msgspec.msgpack.Decoder(dict[str, list[int]]).decode
@@ -71,7 +76,8 @@ class IndexedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IndexStore:
-    """Use `with`. `readers` names what can read files here: an index that others made is made anew."""
+    """Use `with`, which removes a damaged file and raises `IndexDamaged`. `readers` names what can read files
+    here: an index that others made is made anew."""
 
     def __init__(self, path: Path, readers: str = "") -> None:
         self._path = path
@@ -79,11 +85,13 @@ class IndexStore:
         version = zlib.crc32(f"{_VERSION} {readers}".encode()) >> 1
         try:
             self._open(version)
-        except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError):
+        except (*_DAMAGED, apsw.SQLError):
             self.close()
-            for each in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-                each.unlink(missing_ok=True)
+            self._delete()
             self._open(version)
+        except _UNUSABLE as error:
+            self.close()
+            raise _unusable(path, error) from error
 
     def _open(self, version: int) -> None:
         make_file(self._path)
@@ -92,10 +100,16 @@ class IndexStore:
         self._db.pragma("journal_mode", "wal")
         self._db.pragma("synchronous", "off")
         if self._db.pragma("user_version") != version:
-            with self._db:
+            self._db.execute("BEGIN IMMEDIATE")  # another process may be making the same tables
+            if self._db.pragma("user_version") != version:
                 self._drop()
                 self._db.execute(_TABLES)
                 self._db.pragma("user_version", version)
+            self._db.execute("COMMIT")
+
+    def _delete(self) -> None:
+        for end in ("", "-wal", "-shm"):
+            Path(f"{self._path}{end}").unlink(missing_ok=True)
 
     def _drop(self) -> None:
         names = [
@@ -115,8 +129,18 @@ class IndexStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
+        if (damage := _among(error, _DAMAGED)) is not None:
+            self._delete()
+            raise IndexDamaged(
+                "The index of this repository was damaged, and has been removed.",
+                remedy="Make it again: mainspring index",
+            ) from damage
+        if (failure := _among(error, _UNUSABLE)) is not None:
+            raise _unusable(self._path, failure) from failure
 
     # Writing
 
@@ -146,7 +170,8 @@ class IndexStore:
 
     def set_about(self, **values: str | int) -> None:
         with self._db:
-            self._db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", values.items())
+            kept = {key: storable(each) if isinstance(each, str) else each for key, each in values.items()}
+            self._db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", kept.items())
 
     def set_ranks(self, files: Mapping[int, float], symbols: Mapping[int, float]) -> None:
         with self._db:
@@ -213,6 +238,8 @@ class IndexStore:
                 "SELECT problem, count(*) FROM files WHERE problem != '' GROUP BY problem ORDER BY 2 DESC, 1"
             )
         )
+        if unnamed := int(about.get("unnamed", 0)):
+            problems[_UNNAMED] = unnamed
         return IndexStatus(
             root=str(root),
             file=str(self._path),
@@ -233,7 +260,7 @@ class IndexStore:
 
     def definitions(self, name: str, most: int = 200) -> list[IndexedSymbol]:
         """Of exactly that name; `Class.method` names a method of that class."""
-        parent, _, last = name.rpartition(".")
+        parent, _, last = storable(name).rpartition(".")
         above = "AND (s.parent = ? OR s.parent LIKE '%.' || ?)" if parent else ""
         rows = self._db.execute(
             f"SELECT {_SYMBOL} {_FROM} WHERE s.name = ? COLLATE NOCASE AND s.name = ? {above}"
@@ -244,6 +271,7 @@ class IndexStore:
 
     def named_like(self, words: str, most: int = 50) -> list[IndexedSymbol]:
         """Symbols whose name holds a word: as a whole first, then at the beginning, then anywhere."""
+        words = storable(words)
         escaped = words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         rows = self._db.execute(
             f"SELECT {_SYMBOL} {_FROM} WHERE s.name LIKE ? ESCAPE '\\'"
@@ -253,12 +281,14 @@ class IndexStore:
         return _symbols(rows)
 
     def outline(self, path: str) -> list[IndexedSymbol]:
-        rows = self._db.execute(f"SELECT {_SYMBOL} {_FROM} WHERE f.path = ? ORDER BY s.line, s.id", (path,))
+        rows = self._db.execute(
+            f"SELECT {_SYMBOL} {_FROM} WHERE f.path = ? ORDER BY s.line, s.id", (storable(path),)
+        )
         return _symbols(rows)
 
     def references(self, name: str) -> list[UsedAt]:
         """Where a name stands in code, comments and texts left out."""
-        quoted = '"' + name.replace('"', '""') + '"'
+        quoted = '"' + storable(name).replace('"', '""') + '"'
         rows = self._db.execute(
             "SELECT f.path, f.names FROM uses u JOIN files f ON f.id = u.rowid WHERE uses MATCH ?"
             " ORDER BY f.path",
@@ -274,6 +304,7 @@ class IndexStore:
 
     def search(self, words: str, most: int = 20) -> list[Passage]:
         """The passages that hold all words, the best first; `text` is the place in it."""
+        words = storable(words)
         asked = " ".join('"' + word.replace('"', '""') + '"' for word in words.split())
         if not asked:
             return []
@@ -328,8 +359,32 @@ class IndexStore:
         return self._db.execute(asked, values).fetchall()
 
 
+def storable(text: str) -> str:
+    """As SQLite takes it: what is no Unicode (half of a pair, a byte of a name) becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def is_storable(path: str) -> bool:
+    """Whether a path can be kept as it is: names of files need not be text."""
+    return path.isascii() or storable(path) == path
+
+
 def now_us() -> int:
     return time.time_ns() // 1000
+
+
+def _among(error: BaseException | None, kinds: tuple[type[Exception], ...]) -> BaseException | None:
+    """An error of these kinds, also one that came out of a group of tasks."""
+    if isinstance(error, BaseExceptionGroup):
+        return next((found for each in error.exceptions if (found := _among(each, kinds))), None)
+    return error if isinstance(error, kinds) else None
+
+
+def _unusable(path: Path, error: BaseException) -> MainspringError:
+    return MainspringError(
+        f"The index of this repository cannot be used: {error}.",
+        remedy=f"Look at {path.parent} (free space, permissions), or try again later.",
+    )
 
 
 def _symbols(rows: Iterable[Any]) -> list[IndexedSymbol]:

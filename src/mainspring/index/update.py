@@ -20,7 +20,7 @@ from mainspring.errors import PathRefused
 from mainspring.index import IndexedSymbol
 from mainspring.index.passages import DOCUMENTS, TEXTS, doc_passages, text_passages
 from mainspring.index.ranking import rank
-from mainspring.index.store import FileStatus, IndexedFile, IndexStore, now_us
+from mainspring.index.store import FileStatus, IndexedFile, IndexStore, is_storable, now_us, storable
 from mainspring.sandbox.files import Files
 from mainspring.tools import ToolFailed
 from mainspring.tools.documents import kind_of
@@ -78,9 +78,10 @@ class Updater:
     async def update(self, *, has_ranks: bool = True) -> IndexChange:
         """All files of the repository."""
         listing = await asyncio.to_thread(walked, self._files, self._root)
+        paths = [path for path in listing.paths if is_storable(path)]
         known = await asyncio.to_thread(self._store.known)
-        todo = await asyncio.to_thread(lambda: list(_changed(self._root, listing.paths, known)))
-        gone = known.keys() - set(listing.paths)
+        todo = await asyncio.to_thread(lambda: list(_changed(self._root, paths, known)))
+        gone = known.keys() - set(paths)
         await asyncio.to_thread(self._store.remove, sorted(gone))
         await self._take(todo, known)
         is_new, left = bool(self._read or gone), len(todo) - self._done
@@ -88,7 +89,9 @@ class Updater:
         has_ranks = has_ranks and not left
         if has_ranks and not is_ranked:
             await asyncio.to_thread(self._rank)
-        await asyncio.to_thread(self._store.set_about, is_ranked=int(has_ranks or is_ranked), left=left)
+        unnamed = len(listing.paths) - len(paths)
+        is_ranked = has_ranks or is_ranked
+        await asyncio.to_thread(self._store.set_about, is_ranked=int(is_ranked), left=left, unnamed=unnamed)
         if is_new or not self._store.about("updated_us"):
             await asyncio.to_thread(
                 self._store.set_about, is_cut=int(listing.is_cut), root=str(self._root), updated_us=now_us()
@@ -97,6 +100,7 @@ class Updater:
 
     async def update_files(self, paths: Sequence[str]) -> IndexChange:
         """Only these, which are known or not; the ranks stay as they are."""
+        paths = [path for path in paths if is_storable(path)]
         known = await asyncio.to_thread(self._store.known, paths)
         todo = list(_changed(self._root, paths, known))
         gone = known.keys() - {path for path in paths if _is_there(self._root / path)}
@@ -165,9 +169,10 @@ class Updater:
                 return _code(path, await parser(path, data))
             if kind == "document":
                 text = await self._document_text(path, data, kind_of(data) or "unknown")
-                return {"passages": text_passages(path, text)}
+                return {"passages": text_passages(path, storable(text))}
         except (NotIndexed, ToolFailed) as error:
-            return {"problem": str(error).removeprefix(f"{path} ")}
+            why = str(error).removeprefix(f"{path} ").removeprefix("cannot be read: ")
+            return {"problem": why.rstrip(".")}
         decoded = decode(data)
         return {"passages": text_passages(path, decoded.text)} if decoded else {"problem": "it is not text"}
 

@@ -98,7 +98,7 @@ async def run_formats(
         raise ToolFailed(f"{path} cannot be {what}: {_why(ran)}.")
     told: dict[str, Any] = msgspec.json.decode(head)
     if failed := told.get("failed"):
-        raise ToolFailed(f"{path} cannot be {what}: {failed}.")
+        raise ToolFailed(f"{path} cannot be {what}: {failed.rstrip('.')}.")
     return told, changed
 
 
