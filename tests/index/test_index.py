@@ -146,10 +146,12 @@ def test_files_that_cannot_be_read_are_told_and_not_tried_again(tmp_path: Path) 
     (root / "b.py").write_bytes(b"a\0b")
     (root / "c.md").write_bytes(b"\xff\xfe\x00")
     (root / "d.pdf").write_bytes(b"no document")
+    (root / "f.docx").touch()
     (root / "e.py").write_bytes(b"#" * (2 << 20))
     first, status, again = indexed(tmp_path, root, ask("status", root), lambda _: None)
-    assert first.read == 5
-    assert sum(status.problems.values()) == 4
+    assert first.read == 6
+    assert sum(status.problems.values()) == 5
+    assert status.problems["its content is no PDF, DOCX, XLSX or PPTX"] == 2
     assert "it has more than 1 MiB" in status.problems
     assert again.read == 0
 

@@ -1,6 +1,7 @@
 """The tool `document`: what it makes can be read, what it changes keeps the rest, and undo takes it back."""
 
 import asyncio
+import io
 import sys
 import zipfile
 
@@ -141,6 +142,35 @@ def test_markdown_is_exported_as_pdf_and_appended_to(shop):
     text = "\n".join(shown(shop, "out/notes.pdf"))
     for part in ("Plan", "The budget is small, over two lines.", "rent", "code(1)", "The end, grün"):
         assert part in text
+
+
+def test_letters_that_no_font_can_draw_are_told(shop):
+    shop.put("notes.md", "Zahlen: 日本 and more\n")
+    told = shop.text("document", action="export", path="notes.md", to="notes.pdf")
+    assert "the font has no 日本, so these are missing" in told or "became question marks" in told
+
+
+def test_rows_are_appended_to_the_first_sheet_whichever_is_shown(shop):
+    book = openpyxl.Workbook()
+    book.active = book.create_sheet("Second")
+    held = io.BytesIO()
+    book.save(held)
+    shop.put("a.xlsx", held.getvalue())
+    assert "1 rows in sheet Sheet" in shop.text("document", action="append", path="a.xlsx", rows=[["x"]])
+
+
+@pytest.mark.parametrize("name", ["a/b", "x" * 32])
+def test_a_name_that_no_sheet_can_have_is_refused(shop, name):
+    told = shop.error("document", action="write", path="a.xlsx", sheet=name, rows=[["x"]])
+    assert "sheet" in told
+    assert "reader ended" not in told
+
+
+def test_tables_with_other_delimiters_are_shown_as_tables(shop):
+    shop.put("a.csv", "name;sum\nrent;2,5\n")
+    shop.put("a.tsv", "name\tsum\nrent, heat\t2\n")
+    assert "| rent | 2,5 |" in shop.text("document", action="text", path="a.csv")
+    assert "| rent, heat | 2 |" in shop.text("document", action="text", path="a.tsv")
 
 
 def test_pages_and_tables_are_shown_as_text(shop):

@@ -32,6 +32,7 @@ _REMADE = (
     "xl/theme/",
     "xl/printerSettings/",
 )
+_MAX_SHEET_NAME, _MAX_LETTERS = 31, 20
 Changed = tuple[bytes, str]
 
 
@@ -68,11 +69,15 @@ def edit_docx(data: bytes, request: Mapping[str, Any]) -> Changed:
 
 
 def append_xlsx(data: bytes, request: Mapping[str, Any]) -> Changed:
-    book = _book(data)
-    name = request["sheet"]
-    if not data:
-        book.active.title = name or "Sheet1"
-    sheet = book[name] if name in book.sheetnames else book.create_sheet(name) if name else book.active
+    book, name = _book(data), request["sheet"]
+    if len(name) > _MAX_SHEET_NAME:
+        raise DocumentError(f"the name of a sheet has at most {_MAX_SHEET_NAME} characters: {name!r}")
+    try:
+        if not data:
+            book.active.title = name or "Sheet1"
+        sheet = _sheet(book, name) if not name or name in book.sheetnames else book.create_sheet(name)
+    except ValueError as error:
+        raise DocumentError(f"{name!r} cannot be the name of a sheet: {error}") from error
     for row in request["rows"]:
         sheet.append(row)
     return _whole(data, book), f"{len(request['rows'])} rows in sheet {sheet.title}"
@@ -80,15 +85,21 @@ def append_xlsx(data: bytes, request: Mapping[str, Any]) -> Changed:
 
 def edit_xlsx(data: bytes, request: Mapping[str, Any]) -> Changed:
     book, name = _book(data), request["sheet"]
-    if name and name not in book.sheetnames:
-        raise DocumentError(f"it has no sheet {name!r}; there are {', '.join(book.sheetnames)}")
-    sheet = book[name] if name else book.worksheets[0]
+    sheet = _sheet(book, name)
     for place, value in request["cells"].items():
         try:
             sheet[place].value = value
         except (ValueError, AttributeError) as error:
             raise DocumentError(f"{place!r} is not a cell that can be set") from error
     return _whole(data, book), f"{', '.join(request['cells'])} in sheet {sheet.title}"
+
+
+def _sheet(book: Any, name: str) -> Any:
+    """The sheet of that name, or the first; a page that is only a chart has no cells."""
+    sheets = {each.title: each for each in book.worksheets}
+    if found := sheets.get(name) if name else next(iter(sheets.values()), None):
+        return found
+    raise DocumentError(f"it has no sheet {name!r}; there are {', '.join(sheets) or 'none'}")
 
 
 def markdown_pdf(_data: bytes, request: Mapping[str, Any]) -> Changed:
@@ -104,7 +115,17 @@ def markdown_pdf(_data: bytes, request: Mapping[str, Any]) -> Changed:
     pdf.add_page()
     for block in blocks(text):
         _draw(pdf, family, block)
-    return bytes(pdf.output()), f"{pdf.pages_count} pages{told}"
+    written = bytes(pdf.output())
+    return written, f"{pdf.pages_count} pages{told or _lacking(pdf)}"
+
+
+def _lacking(pdf: Any) -> str:
+    """What the fonts could not draw; it is not on the pages."""
+    codes = {code for font in pdf.fonts.values() for code in getattr(font, "missing_glyphs", ())}
+    if not codes:
+        return ""
+    shown = "".join(map(chr, sorted(codes)[:_MAX_LETTERS]))
+    return f" (the font has no {shown}{'…' if len(codes) > _MAX_LETTERS else ''}, so these are missing)"
 
 
 def _draw(pdf: Any, family: str, block: Any) -> None:

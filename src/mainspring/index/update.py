@@ -168,7 +168,9 @@ class Updater:
             if kind == "code":
                 return _code(path, await parser(path, data))
             if kind == "document":
-                text = await self._document_text(path, data, kind_of(data) or "unknown")
+                if not (found := kind_of(data)):
+                    return {"problem": "its content is no PDF, DOCX, XLSX or PPTX"}
+                text = await self._document_text(path, data, found)
                 return {"passages": text_passages(path, storable(text))}
         except (NotIndexed, ToolFailed) as error:
             why = str(error).removeprefix(f"{path} ").removeprefix("cannot be read: ")

@@ -27,6 +27,7 @@ from mainspring.tools.write import to_replace
 
 _KINDS = {".docx": "docx", ".xlsx": "xlsx", ".xlsm": "xlsx"}
 _CONTROL = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_DELIMITERS = ",;\t|"
 _TEXT = (".md", ".markdown", ".txt")
 
 Value = str | int | float | bool | None
@@ -125,9 +126,11 @@ async def _append_text(arguments: DocumentArguments, place: CallContext) -> str:
 
 async def _text(arguments: DocumentArguments, place: CallContext) -> str:
     text = place.hide(await _decoded(arguments.path, place))
-    if arguments.path.lower().endswith(".csv"):
+    if arguments.path.lower().endswith((".csv", ".tsv")):
+        first = text.partition("\n")[0]
         try:
-            text = "\n".join(table_lines(list(csv.reader(io.StringIO(text)))))
+            rows = csv.reader(io.StringIO(text), delimiter=max(_DELIMITERS, key=first.count))
+            text = "\n".join(table_lines(list(rows)))
         except csv.Error as error:
             raise ToolFailed(f"{arguments.path} is not a table: {error}.") from error
     else:
