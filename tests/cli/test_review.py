@@ -88,3 +88,16 @@ def test_a_diff_of_files_that_are_not_utf8_is_taken_and_one_that_fits_nothing_he
     assert "it applies to none of their contents" in json.loads(other.stdout)["not_reviewed"][0]
     none = project.run("review", "none.diff", "--risk")
     assert (none.returncode, "none.diff holds no diff" in none.stderr) == (2, True)
+
+
+def test_what_nobody_could_look_at_is_told_and_before_the_first_commit_all_is_new(machine):
+    place = machine.workspace
+    nowhere = machine.run("review", "--model", answers(machine), GIT_CEILING_DIRECTORIES=str(place.parent))
+    assert (nowhere.returncode, "is not in a git repository" in nowhere.stderr) == (2, True)
+    git(place, "init", "-q", "-b", "main")
+    (place / "a.py").write_text("def f(n):\n    return 1 / n\n")
+    found = machine.run("review", "--model", answers(machine, {**FINDING, "file": "b/a.py"}))
+    assert "a.py:2: medium: [1] divides by zero" in found.stdout.splitlines(), found.stderr
+    (place / "logo.png").write_bytes(b"\x89PNG\0\0")
+    partly = machine.run("review", "--model", answers(machine))
+    assert (partly.returncode, "not reviewed: logo.png: it is binary" in partly.stderr) == (3, True)

@@ -6,7 +6,8 @@ quote is not there is told apart, with the reason, and never among those that we
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import posixpath
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -58,7 +59,10 @@ def verify(
     by_path = {each.path: each for each in diffs}
     verified: list[ReviewFinding] = []
     unverified: list[ReviewFinding] = []
-    for each in dict.fromkeys(found):
+    named = (
+        msgspec.structs.replace(each, file=_path_meant(each.file, by_path.keys(), content)) for each in found
+    )
+    for each in dict.fromkeys(named):
         place = _place(each, by_path.get(each.file), content)
         finding = msgspec.convert(each, ReviewFinding, from_attributes=True)
         if isinstance(place, int):
@@ -91,6 +95,13 @@ def stands_in(finding: ReviewFinding, text: str) -> bool:
 
 def _ordered(findings: Sequence[ReviewFinding]) -> tuple[ReviewFinding, ...]:
     return tuple(sorted(findings, key=lambda each: (SEVERITIES.index(each.severity), each.file, each.line)))
+
+
+def _path_meant(name: str, changed: Collection[str], content: Callable[[str], str | None]) -> str:
+    """The path that a reviewer means: many write it as the diff does, with `a/` or `b/` before it."""
+    path = posixpath.normpath(name)
+    bare = path.removeprefix("a/" if path.startswith("a/") else "b/")
+    return bare if bare in changed and path not in changed and content(path) is None else path
 
 
 def _place(each: FoundProblem, diff: DiffedFile | None, content: Callable[[str], str | None]) -> int | str:

@@ -39,7 +39,8 @@ async def take_review(session: Session, change: ReviewedChange) -> ReviewEnded:
     in `failure`."""
     files = change.files
     shown, left = _shown(change.diff, files)
-    ended = ReviewEnded(review=session.id, not_reviewed=(*left, *change.left_out))
+    binary = [f"{each.path}: it is binary" for each in files if each.is_binary]
+    ended = ReviewEnded(review=session.id, not_reviewed=(*left, *binary, *change.left_out))
     question = f"Review this change ({change.subject}):\n\n```diff\n{shown}\n```"
     said = await session.journal.count("UserSaid")
     for number in range(_MAX_ROUNDS):

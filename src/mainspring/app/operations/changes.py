@@ -34,13 +34,17 @@ def change_at(config: Config, workspace: Path, target: str = "") -> ReviewedChan
     if target.startswith("-"):
         raise UsageError(f"{target} is no commit.", remedy="Give the name of a commit, a branch or a file.")
     commit = git.text("rev-parse", "--verify", "--quiet", f"{target or 'HEAD'}^{{commit}}", check=False)
-    if not commit:
-        what = (
-            f"{target!r} is neither a commit nor a file" if target else "There is no commit to compare with"
-        )
+    if not commit and target:
         raise UsageError(
-            f"{what}.", remedy="Name a commit, or a file with a diff: mainspring review FILE.diff"
+            f"{target!r} is neither a commit nor a file.",
+            remedy="Name a commit, or a file with a diff: mainspring review FILE.diff",
         )
+    if not commit and git.text("rev-parse", "--is-inside-work-tree", check=False) != "true":
+        raise UsageError(
+            f"{workspace} is not in a git repository.",
+            remedy="Go to one, or name a file with a diff: mainspring review FILE.diff",
+        )
+    commit = commit or git.text("hash-object", "-t", "tree", os.devnull)  # nothing is committed yet
     changed = git.run("diff", *PLAIN_DIFF, "--relative", commit, "--", ".").decode("utf-8", "replace")
     new = git.run("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")
     names = [name.decode("utf-8", "surrogateescape") for name in new if name]
