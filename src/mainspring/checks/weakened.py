@@ -22,7 +22,7 @@ from mainspring.events import (
 )
 from mainspring.secrets.injection import suspicions
 from mainspring.turns.runtime import Runtime
-from mainspring.workspace.weakened_tests import BY, is_about_tests, names_of_tests, weakened
+from mainspring.workspace.weakened_tests import BY, Case, is_about_tests, cases_in, weakened
 
 _MAX_FILES = 200
 _KINDS = ("FilesChanged", "ChangesChecked")
@@ -74,15 +74,21 @@ async def weakened_since(runtime: Runtime, seq: int) -> dict[str, tuple[CheckFin
 async def _weakened(runtime: Runtime, changed: dict[str, _Texts]) -> dict[str, tuple[CheckFinding, ...]]:
     texts = {path: await _read(runtime, each) for path, each in list(changed.items())[:_MAX_FILES]}
     added = {
-        path: names_of_tests(after) - names_of_tests(before)
+        path: _only_in(cases_in(after), cases_in(before))
         for path, (before, after) in texts.items()
         if path.endswith(".py")
     }
     found: dict[str, tuple[CheckFinding, ...]] = {}
     for path, (before, after) in texts.items():
-        moved = {name for other, names in added.items() if other != path for name in names}
+        moved = {
+            name: case for other, cases in added.items() if other != path for name, case in cases.items()
+        }
         found[path] = tuple(weakened(runtime.recorder.vault.expand(path), before, after, moved))
     return found
+
+
+def _only_in(cases: dict[str, Case], others: dict[str, Case]) -> dict[str, Case]:
+    return {name: case for name, case in cases.items() if name not in others}
 
 
 async def _changed_tests(
@@ -95,10 +101,13 @@ async def _changed_tests(
         match item.event:
             case FilesChanged(changes=changes):
                 for change in changes:
-                    before = changed.pop(change.renamed_from, None)
+                    before = changed.get(change.renamed_from)
                     first = before.before if before else change.before.blob if change.before else None
                     if is_about_tests(change.path):
+                        changed.pop(change.renamed_from, None)
                         changed.setdefault(change.path, _Texts(first, None)).now = change.after
+                    elif is_about_tests(change.renamed_from):  # runners look for it no more
+                        changed[change.renamed_from] = _Texts(first, None)
             case ChangesChecked(files=files):
                 for file in files:
                     if BY in file.by:

@@ -1,14 +1,14 @@
 """What was taken from tests: deleted, skipped, emptied of assertions, or made to assert less.
 
-Python is read as a tree; other languages by one table of patterns, as counts in a file. An assertion that
-cannot fail (`assert True`, `x == x`, swallowed by an `except`) counts for nothing. Pure.
+Python is read as a tree; other languages by patterns (`weakened_by_counts`). An assertion that cannot fail
+(`assert True`, `x == x`, swallowed by an `except`) counts for nothing. Pure.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -17,85 +17,39 @@ from mainspring.events import CheckFinding
 from mainspring.events.counts import plural
 from mainspring.patterns import lazy_pattern
 from mainspring.workspace.affected import is_test
+from mainspring.workspace.weakened_by_counts import counted_less
+from mainspring.workspace.weakened_settings import (
+    expected_otherwise,
+    is_about_settings,
+    is_expectation,
+    left_out,
+)
 
 BY = "tests"
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _ASSERTING = lazy_pattern(r"assert|raises|warns|^fail$|^expect", re.IGNORECASE)
 _SKIPPING = lazy_pattern(r"^(?:skip|skipif|skipunless|skiptest|xfail|expectedfailure|importorskip)$")
+_OF_UNITTEST = lazy_pattern(
+    r"assert(?:Not)?(?:Almost)?(?:Equals?|True|False|Is|Is(?:Not|None|NotNone|Instance)|In|Greater\w*|Less\w*|Regex"
+    r"|Raises\w*|Warns\w*|Logs|(?:Count|Dict|List|Tuple|Set|Sequence|MultiLine)Equal)$"
+)
+_WIDE = ("Exception", "BaseException")
+_SETTING_UP = (
+    "setUp",
+    "setUpClass",
+    "setUpModule",
+    "asyncSetUp",
+    "setup_method",
+    "setup_class",
+    "setup_module",
+)
 _IDENTIFIERS = lazy_pattern(r"(?:id|attr|arg)='[^']*'")
-_SETTINGS = lazy_pattern(
-    r"(?:^|/)(?:conftest\.py|pytest\.ini|setup\.cfg|tox\.ini|pyproject\.toml|package\.json)$"
-)
-_LEAVING_OUT = lazy_pattern(
-    r"--ignore(?:-glob)?[= ]|--deselect[= ]|collect_ignore|\s-k\s*['\"=]?\s*not\b|testPathIgnorePatterns"
-    r"|--passWithNoTests|--exit-zero"
-)
 
 
-class _Facts(msgspec.Struct, frozen=True):
-    """How a language writes its tests."""
-
-    suffixes: tuple[str, ...]
-    case: str
-    skip: str
-    assertion: str
-    comment: str = r"//[^\n]*|/\*.*?\*/"
-
-
-_LANGUAGES = (
-    _Facts(
-        (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"),
-        case=r"\bx?(?:it|test)(?:\.\w+)*\s*\(\s*['\"`]|\bx?(?:it|test)\.each\b",
-        skip=r"\b(?:it|test|describe|suite)\.(?:skip|todo|fixme|only)\b|\bx(?:it|test|describe)\s*\(|\bskip\s*:\s*true",
-        assertion=r"\bexpect\s*\((?!\s*true\s*\)\s*\.to(?:Be|Equal)\(\s*true)|\bassert(?:\.\w+)*\s*\((?!\s*true\s*\))",
-    ),
-    _Facts(
-        (".go",),
-        case=r"\bfunc\s+Test\w+\s*\(|\b\w+\.Run\s*\(",
-        skip=r"\b\w+\.Skip(?:f|Now)?\s*\(|//go:build\s+ignore",
-        assertion=r"\b\w+\.(?:Error|Fatal|Fail)(?:f|Now)?\s*\(|\b(?:assert|require)\.\w+\s*\(",
-        comment=r"//(?!go:)[^\n]*|/\*.*?\*/",
-    ),
-    _Facts(
-        (".rs",),
-        case=r"#\[(?:\w+::)*test\b",
-        skip=r"#\[ignore\b|#\[should_panic\b",
-        assertion=r"\bassert\w*!\s*\((?!\s*true\s*\))|\bpanic!\s*\(",
-    ),
-    _Facts(
-        (".rb", ".exs"),
-        case=r"^\s*x?(?:it|specify|test)\s*\(?['\"]|^\s*def\s+test_",
-        skip=r"^\s*x(?:it|describe|context)\b|^\s*skip\b|^\s*pending\b|@tag\s+:skip",
-        assertion=r"\bexpect\b|\bassert\w*\b|\brefute\w*\b|\bshould\b",
-        comment=r"#(?!\[)[^\n]*",
-    ),
-    _Facts(
-        (".java", ".kt", ".cs", ".php"),
-        case=r"@(?:Parameterized)?Test\b|\[(?:Test|Fact|Theory)\b|\bfunction\s+test\w+\s*\(",
-        skip=r"@(?:Disabled|Ignore)\b|\[Ignore\b|Skip\s*=|\bmarkTestSkipped\b|\bmarkTestIncomplete\b",
-        assertion=r"\bassert\w*\s*\((?!\s*true\s*\))|\bAssert\.\w+\s*\(|\bverify\s*\(|\bshould\w*\b",
-    ),
-    _Facts(
-        (".c", ".cc", ".cpp", ".cxx"),
-        case=r"\bTEST\w*\s*\(|\bvoid\s+test\w*\s*\(",
-        skip=r"\bDISABLED_\w+|\b(?:GTEST_SKIP|TEST_IGNORE\w*|SKIP)\s*\(|^\s*#\s*if\s+0\b",
-        assertion=r"\b(?:assert|ck_assert|ASSERT|EXPECT|CHECK|REQUIRE|TEST_ASSERT)\w*\s*\((?!\s*(?:true|1)\s*\))"
-        r"|\breturn\s+(?:[1-9]|EXIT_FAILURE)|\babort\s*\(|\bexit\s*\(\s*(?:[1-9]|EXIT_FAILURE)",
-    ),
-    _Facts(
-        (".sh", ".bash", ".bats"),
-        case=r"^\s*@test\b|^\s*(?:function\s+)?test\w*\s*\(\)",
-        skip=r"^\s*(?:skip|exit 0|return 0)\b",
-        assertion=r"(?:^|[|&;]|\bif|!)\s*(?:test|\[\[?|grep|e?grep|diff|cmp|assert\w*)\s"
-        r"|\|\|\s*(?:exit|return|fail|die|false)\b|^\s*python3? -c\b[^\n]*\bassert\b",
-        comment=r"(?<!\S)#[^\n]*",
-    ),
-)
-
-
-class _Case(msgspec.Struct, frozen=True):
+class Case(msgspec.Struct, frozen=True):
     """One test of a Python file: what it asserts, by text, with the same but for names; how often it runs,
-    and whether it runs at all."""
+    and whether it runs at all. `given` are the values that it runs for, or that a fixture gives; a helper is
+    no test, but asserts for tests or gives them values."""
 
     line: int
     asserts: dict[str, str]
@@ -103,90 +57,54 @@ class _Case(msgspec.Struct, frozen=True):
     cases: int
     is_skipped: bool
     body: str
+    given: tuple[str, ...] = ()
+    is_helper: bool = False
 
 
 def is_about_tests(path: str) -> bool:
     """Whether a file is a test, or says which tests run."""
-    return is_test(path) or bool(_SETTINGS.search(path))
+    return is_test(path) or is_about_settings(path) or is_expectation(path)
 
 
 def weakened(
-    path: str, before: str | None, after: str | None, moved: Collection[str] = ()
+    path: str, before: str | None, after: str | None, moved: Mapping[str, Case] | None = None
 ) -> list[CheckFinding]:
-    """What a change took from the tests in a file; nothing where it only adds. `moved` are the names of tests
-    that other files have now and did not have before."""
-    if _SETTINGS.search(path):
-        return _left_out(before or "", after or "")
-    if not is_test(path):
-        return []
-    if path.endswith(".py"):
-        return _python(before, after, moved)
-    for facts in _LANGUAGES:
-        if path.endswith(facts.suffixes):
-            return _by_counts(facts, before or "", after)
-    return []
+    """What a change took from the tests in a file; nothing where it only adds. `moved` are the tests that
+    other files have now and did not have before, by their names."""
+    if is_expectation(path):
+        return _told(expected_otherwise(before, after))
+    settings = _told(left_out(before or "", after or "")) if is_about_settings(path) else []
+    if path.endswith(".py") and (is_test(path) or path.rpartition("/")[2] == "conftest.py"):
+        return [*settings, *_python(before, after, moved or {})]
+    return [*settings, *_told(counted_less(path, before or "", after) if is_test(path) else ())]
 
 
-def names_of_tests(text: str | None) -> set[str]:
-    """The names of the tests in a Python file, without their classes."""
-    return {name.rpartition(".")[2] for name in _cases(text) or ()}
+def cases_in(text: str | None) -> dict[str, Case]:
+    """The tests in a Python file by their names, without their classes."""
+    found = (_cases(text) or {}).items()
+    return {name.rpartition(".")[2]: case for name, case in found if not case.is_helper}
 
 
-def _left_out(before: str, after: str) -> list[CheckFinding]:
-    known = [match[0] for match in _LEAVING_OUT.finditer(before)]
-    found: list[CheckFinding] = []
-    for match in _LEAVING_OUT.finditer(after):
-        if match[0] in known:
-            known.remove(match[0])
-            continue
-        line = after.count("\n", 0, match.start()) + 1
-        found.append(_finding("left-out", line, f"tests are left out by `{match[0].strip()}`"))
-    return found
-
-
-def _by_counts(facts: _Facts, before: str, after: str | None) -> list[CheckFinding]:
-    old, new = _counts(facts, before), _counts(facts, after or "")
-    if after is None:
-        return [_finding("deleted", 0, f"deleted, with {plural(old[0], 'test')}")] if old[0] else []
-    found: list[CheckFinding] = []
-    if new[0] < old[0]:
-        found.append(_finding("deleted", 0, f"{plural(new[0], 'test')}, and {old[0]} before"))
-    if new[1] > old[1]:
-        match = re.search(facts.skip, after, re.MULTILINE)
-        line = after.count("\n", 0, match.start()) + 1 if match else 0
-        found.append(_finding("skipped", line, f"{new[1] - old[1]} more skipped than before"))
-    if new[2] < old[2]:
-        found.append(_finding("asserts-less", 0, f"{plural(new[2], 'assertion')}, and {old[2]} before"))
-    return found
-
-
-def _counts(facts: _Facts, text: str) -> tuple[int, int, int]:
-    bare = re.sub(facts.comment, " ", text, flags=re.DOTALL)
-    patterns = (facts.case, facts.skip, facts.assertion)
-    cases, skips, asserts = (len(re.findall(each, bare, re.MULTILINE)) for each in patterns)
-    return cases, skips, asserts
-
-
-def _python(before: str | None, after: str | None, moved: Collection[str]) -> list[CheckFinding]:
+def _python(before: str | None, after: str | None, moved: Mapping[str, Case]) -> list[CheckFinding]:
     old, new = _cases(before), _cases(after)
     if old is None or new is None:  # what cannot be read is told by others
         return []
     found: list[CheckFinding] = []
-    added = {case.body for name, case in new.items() if name not in old}
+    added = {case.body for name, case in new.items() if name not in old and not case.is_skipped}
     for name, case in old.items():
-        now = new.get(name)
+        now = new.get(name) or moved.get(name.rpartition(".")[2])
         if now is None:
-            if name.rpartition(".")[2] not in moved and case.body not in added:
+            if case.body not in added and not case.is_helper:
                 found.append(_finding("deleted", 0, f"{name} is gone"))
         elif reason := _less(case, now):
-            found.append(_finding(reason[0], now.line, f"{name} {reason[1]}"))
+            found.append(_finding(reason[0], now.line if name in new else 0, f"{name} {reason[1]}"))
     for name, case in new.items():
-        if name not in old and case.empty_asserts and not case.asserts:
+        if name not in old and case.empty_asserts and not (case.asserts or case.is_helper):
             found.append(_finding("empty", case.line, f"{name} asserts nothing that can fail"))
     return found
 
 
-def _less(before: _Case, now: _Case) -> tuple[str, str] | None:
+def _less(before: Case, now: Case) -> tuple[str, str] | None:
     """The rule and the words for what a test lost."""
     if now.is_skipped and not before.is_skipped:
         return "skipped", "is skipped now"
@@ -199,19 +117,32 @@ def _less(before: _Case, now: _Case) -> tuple[str, str] | None:
         )
     if now.cases < before.cases:
         return "fewer-cases", f"runs for {plural(now.cases, 'case')}, and {before.cases} before"
-    left = list(now.asserts.values())
-    for text, shape in before.asserts.items():
-        if shape not in left:
-            return "asserts-other", f"no longer asserts `{text.removeprefix('assert ')[:80]}`"
-        left.remove(shape)
+    if text := _lost(before.asserts.items(), now.asserts.values()):
+        return "asserts-other", f"no longer asserts `{text.removeprefix('assert ')[:80]}`"
+    if text := _lost(((each, each) for each in before.given), now.given):
+        return "other-values", f"no longer has `{text[:80]}`"
     return None
+
+
+def _lost(before: Iterable[tuple[str, str]], now: Iterable[str]) -> str:
+    """The first text whose shape is no longer there."""
+    left = list(now)
+    for text, shape in before:
+        if shape not in left:
+            return text
+        left.remove(shape)
+    return ""
+
+
+def _told(found: Iterable[tuple[str, int, str]]) -> list[CheckFinding]:
+    return [_finding(*each) for each in found]
 
 
 def _finding(rule: str, line: int, message: str) -> CheckFinding:
     return CheckFinding(by=BY, rule=rule, line=line, message=message, severity="warning")
 
 
-def _cases(text: str | None) -> dict[str, _Case] | None:
+def _cases(text: str | None) -> dict[str, Case] | None:
     """The tests of a Python file by their names; None when it cannot be read."""
     if text is None:
         return {}
@@ -219,33 +150,80 @@ def _cases(text: str | None) -> dict[str, _Case] | None:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    is_skipped = any(_is_skip(statement) for statement in tree.body)
+    is_skipped = any(_is_skip(statement) or _skips_all(statement) for statement in tree.body)
     return dict(_found(tree.body, "", is_skipped=is_skipped))
 
 
-def _found(body: Sequence[ast.stmt], above: str, *, is_skipped: bool) -> Iterator[tuple[str, _Case]]:
+def _found(body: Sequence[ast.stmt], above: str, *, is_skipped: bool) -> Iterator[tuple[str, Case]]:
     for item in body:
         if isinstance(item, ast.ClassDef):
-            marked = is_skipped or _is_marked(item.decorator_list) or any(map(_is_skip, item.body))
+            is_found = bool(item.bases) or item.name.startswith("Test")
+            marked = is_skipped or not is_found or _is_marked(item.decorator_list)
+            marked = marked or any(_is_skip(each) or _skips_all(each) for each in item.body)
             yield from _found(item.body, f"{above}{item.name}.", is_skipped=marked)
-        elif isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef) and item.name.startswith("test"):
-            yield f"{above}{item.name}", _case(item, is_skipped=is_skipped)
+        elif isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
+            case = _case(item, is_skipped=is_skipped)
+            if item.name.startswith("test") and not _is_fixture(item):
+                yield f"{above}{item.name}", case
+            else:
+                helper = msgspec.structs.replace(case, is_helper=True, is_skipped=False, cases=1)
+                yield f"{above}{item.name}", helper
 
 
-def _case(item: _Function, *, is_skipped: bool) -> _Case:
+def _case(item: _Function, *, is_skipped: bool) -> Case:
     counted = list(_assertions(item.body, is_swallowed=False))
-    first = next((each for each in item.body if not _is_docstring(each)), None)
-    is_left_at_once = isinstance(first, ast.Return | ast.Raise) or (first is not None and _is_skip(first))
-    return _Case(
+    return Case(
         line=item.lineno,
-        asserts={
-            ast.unparse(each): _IDENTIFIERS.sub("", ast.dump(each)) for each, is_real in counted if is_real
-        },
+        asserts={ast.unparse(each): _shape(each) for each, is_real in counted if is_real},
         empty_asserts=sum(not is_real for _, is_real in counted),
         cases=_parametrized(item.decorator_list),
-        is_skipped=is_skipped or _is_marked(item.decorator_list) or is_left_at_once,
+        is_skipped=is_skipped or _is_marked(item.decorator_list) or _is_left_at_once(item),
         body=_IDENTIFIERS.sub("", ast.dump(ast.Module(body=item.body, type_ignores=[]))),
+        given=tuple(_given(item)),
     )
+
+
+def _shape(assertion: ast.AST) -> str:
+    """An assertion without names, but for what it asks and for an exception that any other one is."""
+    shape = _IDENTIFIERS.sub("", ast.dump(assertion))
+    if not isinstance(assertion, ast.Call):
+        return shape
+    asked = _name(assertion).removesuffix("s") if _OF_UNITTEST.match(_name(assertion)) else ""
+    is_wide = any(_name(each) in _WIDE for each in assertion.args)
+    return f"{asked} {shape} {is_wide}"
+
+
+def _given(item: _Function) -> Iterator[str]:
+    """The rows of values that a test runs for, and the constants that a fixture is made of."""
+    for each in item.decorator_list:
+        if isinstance(each, ast.Call) and _name(each) == "parametrize" and len(each.args) > 1:
+            values = each.args[1]
+            yield from map(ast.unparse, values.elts if isinstance(values, ast.List | ast.Tuple) else [values])
+    if _is_fixture(item):
+        body = item.body[1:] if _is_docstring(item.body[0]) else item.body
+        for each in (below for statement in body for below in ast.walk(statement)):
+            if isinstance(each, ast.Constant) and each.value is not None:
+                yield ast.unparse(each)
+
+
+def _is_fixture(item: _Function) -> bool:
+    return item.name in _SETTING_UP or any(_name(each) == "fixture" for each in item.decorator_list)
+
+
+def _skips_all(item: ast.stmt) -> bool:
+    """Whether a function that runs before each test leaves it out."""
+    if not isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    is_automatic = item.name in _SETTING_UP or any(
+        isinstance(each, ast.Call) and any(word.arg == "autouse" for word in each.keywords)
+        for each in item.decorator_list
+    )
+    return is_automatic and any(map(_is_skip, item.body))
+
+
+def _is_left_at_once(item: _Function) -> bool:
+    first = next((each for each in item.body if not _is_docstring(each)), None)
+    return isinstance(first, ast.Return | ast.Raise) or (first is not None and _is_skip(first))
 
 
 def _is_docstring(item: ast.stmt) -> bool:
