@@ -296,3 +296,49 @@ def test_tests_that_are_deleted_are_told_and_seen_to_be_missing(tmp_path: Path) 
     (checked,) = stage.events(ChangesChecked)
     assert [each.rule for each in checked.files[0].findings] == ["deleted"]
     assert stage.events(SuiteEnded)[-1].missing == (SUM,)
+
+
+def test_tests_that_no_longer_run_are_told_where_no_changed_test_says_why(tmp_path: Path) -> None:
+    left_out = f"{SHOP}\ndef load_tests(loader, tests, pattern):\n    return unittest.TestSuite()\n"
+    stage = staged(tmp_path, PROJECT, write("test_shop.py", left_out), "Done.", "Done.", "Done.")
+    stage.run("Go", config=guarded(tmp_path), mode="auto")
+    (told,) = notes(stage, CHECKS_SOURCE)
+    assert "1 test that passed before this turn no longer run" in told
+    assert SUM in told
+    (checked,) = stage.events(ChangesChecked)
+    assert SUM in checked.not_checked[0]
+
+
+def test_a_command_that_runs_no_tests_any_more_is_told(tmp_path: Path) -> None:
+    files = {**PROJECT, "test.sh": "python3 -m unittest -v\n", "Makefile": "test:\n\t@bash test.sh\n"}
+    stage = staged(tmp_path, files, write("test.sh", "echo fine\n"), "Done.", "Done.", "Done.")
+    stage.run("Go", config=guarded(tmp_path), mode="auto")
+    assert {ADD, SUM} <= {*stage.events(SuiteEnded)[-1].missing}
+    assert any(
+        "3 tests that passed before this turn no longer run" in text for text in notes(stage, CHECKS_SOURCE)
+    )
+
+
+def test_a_new_command_for_tests_does_not_take_the_place_of_the_one_of_before(tmp_path: Path) -> None:
+    step = shell(f"printf 'test:\\n\\ttrue\\n' > Makefile; cat > calc.py <<'END'\n{WRONG}END")
+    stage = staged(tmp_path, PROJECT, step, "Done.", "Done.", "Done.")
+    stage.run("Go", config=guarded(tmp_path, after_change="off"), mode="auto")
+    assert ADD in stage.events(SuiteEnded)[-1].regressions
+    assert len(notes(stage, REGRESSIONS_SOURCE)) == 2
+
+
+def test_tests_that_cannot_run_any_more_are_told(tmp_path: Path) -> None:
+    files = {**PROJECT, "test.sh": "python3 -m unittest -v\n"}
+    stage = staged(tmp_path, files, write("test.sh", "exit 127\n"), *["Done."] * 4)
+    stage.run("Go", config=guarded(tmp_path, after_change="off"), mode="auto")
+    assert ran(stage)[-1] == ("done", "unusable")
+    assert any(
+        "The tests ran before this turn, and no longer do" in text for text in notes(stage, CHECKS_SOURCE)
+    )
+
+
+def test_a_test_that_moved_is_not_missed(tmp_path: Path) -> None:
+    stage = staged(tmp_path, PROJECT, shell("mv test_shop.py test_store.py"), "Done.", "Done.")
+    stage.run("Go", config=guarded(tmp_path), mode="auto")
+    assert stage.events(SuiteEnded)[-1].missing == (SUM,)
+    assert not notes(stage, CHECKS_SOURCE)

@@ -15,6 +15,7 @@ import msgspec
 
 from mainspring.checks.settings import ChecksSettings
 from mainspring.checks.unproven import UnprovenEdits
+from mainspring.checks.unrun import tell_unrun
 from mainspring.checks.untested import UntestedLines
 from mainspring.checks.weakened import WeakenedTests
 from mainspring.context.history import read_all
@@ -139,10 +140,14 @@ class Regressions:
                 await self._untested.tell_not_measured(runtime, baseline.ended)
 
     async def _before_done(self, runtime: Runtime) -> None:
-        since = await self._changed_since_baseline(runtime)
-        found = await self._last_word(runtime, since) if since else None
-        if found is None or not found[0].regressions:
-            if found and self._untested and (baseline := await self._found_baseline(runtime)):
+        baseline = await self._found_baseline(runtime)
+        since = await self._changed_since(runtime, baseline)
+        found = await self._last_word(runtime, since, baseline) if baseline and since else None
+        if baseline is None or found is None:
+            return
+        if not found[0].regressions:
+            await tell_unrun(runtime, found[0], baseline.results, baseline.seq)
+            if self._untested:
                 await self._untested.look(runtime, found[0], baseline.ended)
             return
         if sum(map(_is_round, since)) < _MAX_ROUNDS:
@@ -151,27 +156,30 @@ class Regressions:
         elif not any(isinstance(item.event, RollbackOffered) for item in since):
             await _offer_rollback(runtime, found[0], since)
 
-    async def _changed_since_baseline(self, runtime: Runtime) -> list[Recorded]:
+    async def _changed_since(self, runtime: Runtime, baseline: Baseline | None) -> list[Recorded]:
         """What happened in the turn since its baseline; nothing where that cannot have broken anything."""
-        baseline = await self._found_baseline(runtime)
         if baseline is None or not baseline.is_usable:
             return []
         since = [item for item in await _turn_events(runtime) if item.seq > baseline.seq]
         return since if any(map(_is_work, since)) else []
 
-    async def _last_word(self, runtime: Runtime, since: Sequence[Recorded]) -> tuple[SuiteEnded, str] | None:
-        """What all tests say of the files as they are now, and what was printed, if they have just run."""
-        project, word = await project_of_turn(runtime), None
+    async def _last_word(
+        self, runtime: Runtime, since: Sequence[Recorded], baseline: Baseline
+    ) -> tuple[SuiteEnded, str] | None:
+        """What all tests say of the files as they are now, and what was printed, if they have just run. They
+        run by the command of before, also where the change brought another one."""
+        command, word = baseline.ended.command, None
+        project = msgspec.structs.replace(await project_of_turn(runtime), test=command)
         for item in since:
             if _is_work(item):
                 word = None
-            elif isinstance(item.event, SuiteEnded) and (word or item.event.command == project.test):
+            elif isinstance(item.event, SuiteEnded) and (word or item.event.command == command):
                 word = item.event
         if word:
             return word, ""
         compare = await self.comparison(runtime)
         limit_s = self._settings.suite_limit_s
-        ran = await self._run_all(runtime, project.test, "done", compare)
+        ran = await self._run_all(runtime, command, "done", compare)
         if ran is None:
             return None
         ended = await run_again(runtime, ran, project, limit_s) if ran.ended.regressions else ran.ended
@@ -214,7 +222,7 @@ def compared_with(baseline: Baseline, flaky: Collection[str] = ()) -> Compare:
 
     def compare(ended: SuiteEnded, now: TestResults) -> SuiteEnded:
         worse = _worse(baseline, ended, now)
-        is_whole = bool(now) and ended.command == baseline.ended.command
+        is_whole = bool(now or ended.outcome == "passed") and ended.command == baseline.ended.command
         gone = missing(baseline.results, now) if is_whole else []
         return msgspec.structs.replace(
             ended,

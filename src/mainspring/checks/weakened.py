@@ -22,7 +22,7 @@ from mainspring.events import (
 )
 from mainspring.secrets.injection import suspicions
 from mainspring.turns.runtime import Runtime
-from mainspring.workspace.weakened_tests import BY, Case, is_about_tests, cases_in, weakened
+from mainspring.workspace.weakened_tests import BY, PythonTest, cases_in, is_about_tests, weakened
 
 _MAX_FILES = 200
 _KINDS = ("FilesChanged", "ChangesChecked")
@@ -71,8 +71,18 @@ async def weakened_since(runtime: Runtime, seq: int) -> dict[str, tuple[CheckFin
     return {path: found for path, found in (await _weakened(runtime, changed)).items() if found}
 
 
+async def texts_of_tests(runtime: Runtime, seq: int) -> dict[str, tuple[str | None, str | None]]:
+    """What the tests that were changed after an event held then, and hold now."""
+    changed, _ = await _changed_tests(runtime, seq)
+    return await _read_all(runtime, changed)
+
+
+async def _read_all(runtime: Runtime, changed: dict[str, _Texts]) -> dict[str, tuple[str | None, str | None]]:
+    return {path: await _read(runtime, each) for path, each in list(changed.items())[:_MAX_FILES]}
+
+
 async def _weakened(runtime: Runtime, changed: dict[str, _Texts]) -> dict[str, tuple[CheckFinding, ...]]:
-    texts = {path: await _read(runtime, each) for path, each in list(changed.items())[:_MAX_FILES]}
+    texts = await _read_all(runtime, changed)
     added = {
         path: _only_in(cases_in(after), cases_in(before))
         for path, (before, after) in texts.items()
@@ -87,7 +97,7 @@ async def _weakened(runtime: Runtime, changed: dict[str, _Texts]) -> dict[str, t
     return found
 
 
-def _only_in(cases: dict[str, Case], others: dict[str, Case]) -> dict[str, Case]:
+def _only_in(cases: dict[str, PythonTest], others: dict[str, PythonTest]) -> dict[str, PythonTest]:
     return {name: case for name, case in cases.items() if name not in others}
 
 

@@ -46,7 +46,7 @@ _SETTING_UP = (
 _IDENTIFIERS = lazy_pattern(r"(?:id|attr|arg)='[^']*'")
 
 
-class Case(msgspec.Struct, frozen=True):
+class PythonTest(msgspec.Struct, frozen=True):
     """One test of a Python file: what it asserts, by text, with the same but for names; how often it runs,
     and whether it runs at all. `given` are the values that it runs for, or that a fixture gives; a helper is
     no test, but asserts for tests or gives them values."""
@@ -67,7 +67,7 @@ def is_about_tests(path: str) -> bool:
 
 
 def weakened(
-    path: str, before: str | None, after: str | None, moved: Mapping[str, Case] | None = None
+    path: str, before: str | None, after: str | None, moved: Mapping[str, PythonTest] | None = None
 ) -> list[CheckFinding]:
     """What a change took from the tests in a file; nothing where it only adds. `moved` are the tests that
     other files have now and did not have before, by their names."""
@@ -79,13 +79,13 @@ def weakened(
     return [*settings, *_told(counted_less(path, before or "", after) if is_test(path) else ())]
 
 
-def cases_in(text: str | None) -> dict[str, Case]:
+def cases_in(text: str | None) -> dict[str, PythonTest]:
     """The tests in a Python file by their names, without their classes."""
     found = (_cases(text) or {}).items()
     return {name.rpartition(".")[2]: case for name, case in found if not case.is_helper}
 
 
-def _python(before: str | None, after: str | None, moved: Mapping[str, Case]) -> list[CheckFinding]:
+def _python(before: str | None, after: str | None, moved: Mapping[str, PythonTest]) -> list[CheckFinding]:
     old, new = _cases(before), _cases(after)
     if old is None or new is None:  # what cannot be read is told by others
         return []
@@ -104,7 +104,7 @@ def _python(before: str | None, after: str | None, moved: Mapping[str, Case]) ->
     return found
 
 
-def _less(before: Case, now: Case) -> tuple[str, str] | None:
+def _less(before: PythonTest, now: PythonTest) -> tuple[str, str] | None:
     """The rule and the words for what a test lost."""
     if now.is_skipped and not before.is_skipped:
         return "skipped", "is skipped now"
@@ -142,7 +142,7 @@ def _finding(rule: str, line: int, message: str) -> CheckFinding:
     return CheckFinding(by=BY, rule=rule, line=line, message=message, severity="warning")
 
 
-def _cases(text: str | None) -> dict[str, Case] | None:
+def _cases(text: str | None) -> dict[str, PythonTest] | None:
     """The tests of a Python file by their names; None when it cannot be read."""
     if text is None:
         return {}
@@ -154,7 +154,7 @@ def _cases(text: str | None) -> dict[str, Case] | None:
     return dict(_found(tree.body, "", is_skipped=is_skipped))
 
 
-def _found(body: Sequence[ast.stmt], above: str, *, is_skipped: bool) -> Iterator[tuple[str, Case]]:
+def _found(body: Sequence[ast.stmt], above: str, *, is_skipped: bool) -> Iterator[tuple[str, PythonTest]]:
     for item in body:
         if isinstance(item, ast.ClassDef):
             is_found = bool(item.bases) or item.name.startswith("Test")
@@ -170,9 +170,9 @@ def _found(body: Sequence[ast.stmt], above: str, *, is_skipped: bool) -> Iterato
                 yield f"{above}{item.name}", helper
 
 
-def _case(item: _Function, *, is_skipped: bool) -> Case:
+def _case(item: _Function, *, is_skipped: bool) -> PythonTest:
     counted = list(_assertions(item.body, is_swallowed=False))
-    return Case(
+    return PythonTest(
         line=item.lineno,
         asserts={ast.unparse(each): _shape(each) for each, is_real in counted if is_real},
         empty_asserts=sum(not is_real for _, is_real in counted),
