@@ -102,6 +102,12 @@ FOUND = ReviewFinding(file="m.py", line=2, severity="high", title="t", why="w")
         (shell("python m.py", 0), "covered"),
         (shell("python m.py", 1), "against"),
         (shell("ls", 0), "uncovered"),
+        (shell("cat m.py", 0), "uncovered"),  # that it was shown is no evidence
+        (shell("cd src && sed -n 1,9p m.py | head; git diff m.py || grep b m.py", 0), "uncovered"),
+        (shell("for f in m.py; do /bin/cat $f\\n X=1 cat m.py; done", 0), "uncovered"),
+        (shell("cat m.py && X=1 python m.py", 0), "covered"),
+        (shell("grep pytest m.py; pip install pytest", 0), "uncovered"),
+        (shell("cd sub && (pytest -q)", 0), "covered"),
         (shell("cat > t.txt <<'END'\\npython m.py\\nEND", 0), "uncovered"),  # text that is written is not run
         ([suite("passed"), checked("coverage")], "covered"),
         ([suite("passed"), checked("coverage", UNTESTED)], "uncovered"),  # no test runs it

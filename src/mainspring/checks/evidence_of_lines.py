@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.checks.run_commands import what_ran
 from mainspring.context.mentions import is_source
 from mainspring.events import (
     AssistantSaid,
@@ -30,7 +31,6 @@ from mainspring.events import (
     SuiteEnded,
     Undone,
 )
-from mainspring.patterns import lazy_pattern
 from mainspring.workspace.coverage import BY as COVERAGE
 from mainspring.workspace.weakened_tests import BY
 
@@ -58,11 +58,6 @@ _TYPES = frozenset({"ty", "basedpyright", "pyrefly", "typescript", "gopls", "rus
 _SCANS = frozenset(
     ("syntax", "complexity", "secrets", "imports", "security", "duplication", "vulnerabilities", BY)
 )
-_RUNNERS = lazy_pattern(
-    r"\b(pytest|unittest|tox|nox|jest|vitest|(?:go|cargo|npm|pnpm|yarn|make|mvn|gradle|node)\b.*\b(?:test|check))\b"
-)
-_WRITTEN_HERE = lazy_pattern(r"""<<-?\s*(?:\\?['"])?(\w+).*?\\n\1(?=\\n|$)""")
-_COMMAND = lazy_pattern(r'"command"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
 class EvidenceFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,7 +188,7 @@ def _of_runs(path: str, events: Iterable[Recorded]) -> Iterable[EvidenceFact]:
             case AssistantSaid() as said:
                 commands |= {call.call: call.arguments for call in said.calls if call.name == "shell"}
             case CallEnded(exit_code=code) as ended if code is not None and ended.call in commands:
-                if text := _run_of(path, commands[ended.call], is_writer=ended.call in writers):
+                if text := what_ran(path, commands[ended.call], is_writer=ended.call in writers):
                     yield _fact(item, "run", f"`{text}`: exit code {code}", is_good=code == 0)
             case FilesChanged(calls=calls, changes=changes):
                 writers |= {*calls} if any(each.path == path for each in changes) else set()
@@ -270,17 +265,6 @@ def _of_review(path: str, item: Recorded, ended: ReviewEnded, started: Recorded)
     text = f"review: {bad[0].title}" if bad else "review: nothing found"
     lines = frozenset(each.line for each in bad)
     return [EvidenceFact(seq=item.seq, kind="review", text=text, is_good=not bad, lines=lines, is_exact=True)]
-
-
-def _run_of(path: str, arguments: str, *, is_writer: bool) -> str:
-    """The command, when it names the file or runs tests; what else a command does is no evidence for it, and
-    that it wrote the file is none either."""
-    found = _COMMAND.search(arguments)
-    text = _WRITTEN_HERE.sub("", found[1]) if found else ""
-    name = path.rpartition("/")[2]
-    is_about = name in text or (len(stem := name.partition(".")[0]) > 2 and stem in text.split())
-    is_about = is_about and not is_writer
-    return text if is_about or (is_source(path) and _RUNNERS.search(text)) else ""
 
 
 def _proven(
