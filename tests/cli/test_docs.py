@@ -42,7 +42,7 @@ def test_forge_status_reject_approve_and_diff(machine: Machine) -> None:
     assert "\r" not in ran.stderr
     assert machine.only_session()["title"] == "pages for docs/api"
     rejected = machine.run("docs", "reject", "one.go", "--why", "It is dull.")
-    assert rejected.stdout == "rejected one.go\n"
+    assert rejected.stdout == "rejected one.go\nremoved docs/api/one.go.md\nwrote docs/api/index.md\n"
     status = machine.run("docs", "status").stdout
     assert "rejected (a person)  one.go: It is dull." in status
     assert "approved             two.go\n" in status

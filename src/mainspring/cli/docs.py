@@ -186,7 +186,8 @@ def approve_command(paths: tuple[str, ...], folder: Path) -> None:
 @click.option("--why", required=True, help="What is wrong with it; it is on record.")
 @_folder
 def reject_command(paths: tuple[str, ...], folder: Path, why: str) -> None:
-    """Reject the newest drafts about PATHS. A page that was approved before stays as it is."""
+    """Reject the newest drafts about PATHS. A page that was approved before stays as it is; one that is just
+    that draft is removed, unless a person changed it."""
     if not why.strip():
         raise UsageError("--why is empty.", remedy="Say what is wrong with the page.")
     _decide(folder, paths, "rejected", why)
@@ -197,6 +198,8 @@ def _decide(folder: Path, paths: tuple[str, ...], verdict: str, why: str) -> Non
     done: WrittenPages = asyncio.run(judge(load_config(), folder, paths, verdict, why))
     for path in paths:
         click.echo(plain(f"{verdict} {path}"))
+    for path in done.removed:
+        click.echo(plain(f"removed {path}"))
     for path in done.written:
         click.echo(plain(f"wrote {path}"))
     for path in done.left_alone:

@@ -18,7 +18,8 @@ PageStanding = Literal["approved", "rejected", "person", "unfinished"]
 class PageState(msgspec.Struct, kw_only=True):
     """One file at the content `source`. `pieces` are by their lines; None for one of which the model said
     nothing of use. `tried` counts drafts since a person said `again`. `why` is what the last verdict says;
-    the page that was `approved` may be of an earlier content."""
+    the page that was `approved` may be of an earlier content; it is none when a person rejects
+    just that."""
 
     path: str
     source: str = ""
@@ -73,6 +74,8 @@ class DocsFold:
             state.standing = event.verdict
             if event.verdict == "approved":
                 state.approved = state.draft
+            elif event.by == "person" and state.approved == state.draft:
+                state.approved = None
             return
         state.standing = "unfinished"
         if event.by == "person":

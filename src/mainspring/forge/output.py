@@ -24,10 +24,11 @@ PageOnDisk = Literal["current", "older", "missing", "foreign"]
 
 
 class WrittenPages(msgspec.Struct, frozen=True):
-    """Files that were written, and files of a person that were left as they are."""
+    """Files that were written or removed, and files of a person that were left as they are."""
 
     written: tuple[str, ...] = ()
     left_alone: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 def sealed(text: str) -> str:
@@ -54,7 +55,7 @@ def look_at(files: Files, output: str, page: DocPage, form: PageForm) -> PageOnD
 def write_pages(files: Files, output: str, pages: Sequence[DocPage], form: PageForm) -> WrittenPages:
     """Writes the approved pages that are not there as they are, and their index."""
     texts = {file_of(page.path, form): page_text(page, form) for page in pages}
-    if pages:
+    if pages or _read(files, f"{output}/{index_of(form)}") is not None:
         texts[index_of(form)] = index_text(pages, form)
     done: list[str] = []
     left: list[str] = []
@@ -69,6 +70,21 @@ def write_pages(files: Files, output: str, pages: Sequence[DocPage], form: PageF
         files.write(path, whole.encode(), is_new=there is None)
         done.append(path)
     return WrittenPages(tuple(done), tuple(left))
+
+
+def remove_pages(files: Files, output: str, pages: Sequence[DocPage], form: PageForm) -> WrittenPages:
+    """Removes the files of pages, unless a person wrote or changed them."""
+    done: list[str] = []
+    left: list[str] = []
+    for page in pages:
+        path = f"{output}/{file_of(page.path, form)}"
+        there = _read(files, path)
+        if there is not None and is_ours(there):
+            files.remove(path)
+            done.append(path)
+        elif there is not None:
+            left.append(path)
+    return WrittenPages(left_alone=tuple(left), removed=tuple(done))
 
 
 def _read(files: Files, path: str) -> str | None:

@@ -227,13 +227,28 @@ def test_a_judge_that_is_not_satisfied_leaves_the_page_to_a_person_who_decides(w
     assert "docs/api/store.go.md" in done.written
     assert world.standing() == {"store.go": "approved"}
     assert asyncio.run(page_diff(world.config, world.place, "store.go")) == ""
-    world.judge("store.go", "rejected", "It is wrong.")
+    assert world.judge("store.go", "rejected", "It is wrong.").removed == ("docs/api/store.go.md",)
     status = asyncio.run(docs_status(world.config, world.place))
     assert [(row.standing, row.by, row.why) for row in status.pages] == [
         ("rejected", "person", "It is wrong.")
     ]
     with pytest.raises(UsageError, match="no page about other"):
         world.judge("other.go", "approved")
+
+
+def test_a_page_that_a_person_rejects_is_published_no_more(world: World) -> None:
+    world.serve(JUDGE, PIECE, WHOLE)
+    world.forge("store.go", "web/format.js")
+    done = world.judge("store.go", "rejected", "It is wrong.")
+    assert (done.removed, done.written) == (("docs/api/store.go.md",), ("docs/api/index.md",))
+    assert "store.go" not in world.page("index.md")
+    assert world.forge("store.go", "web/format.js", form="site", output="site").rejected == 1
+    assert not (world.place / "site/store.go.html").exists()
+    own = world.place / "site/web/format.js.html"
+    own.write_text("My own words.\n")
+    done = world.judge("web/format.js", "rejected", "Wrong.")
+    assert (done.left_alone, done.written) == (("site/web/format.js.html",), ("site/index.html",))
+    assert own.read_text() == "My own words.\n"
 
 
 def test_a_new_draft_is_compared_with_the_approved_page(world: World) -> None:

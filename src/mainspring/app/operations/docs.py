@@ -31,7 +31,7 @@ from mainspring.errors import MainspringError, PathRefused, UsageError
 from mainspring.events import Cap, DocsEnded, DocsStarted, Limits, PageForm, PageJudged
 from mainspring.forge.fold import DOCS_KINDS, DocsFold, PageState
 from mainspring.forge.layout import file_of, page_text
-from mainspring.forge.output import PageOnDisk, WrittenPages, look_at, write_pages
+from mainspring.forge.output import PageOnDisk, WrittenPages, look_at, remove_pages, write_pages
 from mainspring.forge.prompts import SYSTEM
 from mainspring.forge.run import DocsProgress, DocsStop, PageRun
 from mainspring.forge.sources import choose_sources, content_hash
@@ -201,7 +201,8 @@ async def judge_page(
     verdict: Literal["approved", "rejected"],
     why: str = "",
 ) -> WrittenPages:
-    """Records what a person decides about the newest drafts of files, and writes what is approved now."""
+    """Records what a person decides about the newest drafts of files, and writes what is approved now. A page
+    that was approved and is rejected is removed."""
     place = workspace_at(folder)
     session, fold, files = await _known(config, place)
     states = [_state(fold, place, path) for path in paths]
@@ -211,12 +212,18 @@ async def judge_page(
                 f"There is no draft of a page about {state.path}.",
                 remedy=f"mainspring docs forge {state.path} --again",
             )
+    approved = [state.approved for state in states]
     async with recording(session, config) as recorder:
         for state in states:
             judged = _verdict(state, verdict, why)
             await recorder.record(judged)
             fold.apply(judged)
-    return await _write(files, fold)
+    withdrawn = [page for page, state in zip(approved, states, strict=True) if page and not state.approved]
+    started = _started(fold)
+    gone = await asyncio.to_thread(remove_pages, files, started.output, withdrawn, started.form)
+    done = await _write(files, fold)
+    left = (*done.left_alone, *gone.left_alone)
+    return msgspec.structs.replace(done, left_alone=left, removed=gone.removed)
 
 
 async def page_diff(config: Config, folder: Path, path: str) -> str:
