@@ -130,6 +130,13 @@ def test_that_a_command_wrote_a_file_is_no_evidence_for_it():
     assert states(folded(said, wrote, ended))[-1] == ("+b = 3", "covered")
 
 
+def test_lines_are_numbered_by_line_feeds_as_linters_number_them():
+    found = folded(
+        edit("# a\x0c b\u2028 c\nb = 2\n", "# a\x0c b\u2028 c\nb = 3\n"), checked("ruff", BAD_LINE)
+    )
+    assert [(each.number, each.text) for each in found.lines if each.state == "against"][-1] == (2, "b = 3")
+
+
 def test_tests_speak_for_the_lines_that_were_there_when_they_ran():
     found = folded(CHANGE, suite("passed"), edit(TWO, THREE))
     assert dict(states(found)) == {"-b = 2": "uncovered", "+b = 3": "covered", "+c = 4": "uncovered"}

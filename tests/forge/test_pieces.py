@@ -41,6 +41,14 @@ def test_pieces_begin_where_definitions_do() -> None:
     assert sum(len(piece.definitions) for piece in pieces) == len(LONG.outline.definitions)
 
 
+def test_a_form_feed_begins_no_line() -> None:
+    file = source("# one\x0c\n" * 300 + "def last():\n    return 1\n")
+    pieces = pieces_of(file, 1_000)
+    assert "".join(piece.text for piece in pieces) == file.text
+    assert pieces[-1].last_line == 302
+    assert [each.name for each in pieces[-1].definitions] == ["last"]
+
+
 def test_a_line_that_is_too_long_is_cut_and_told() -> None:
     (piece,) = pieces_of(source("x = '" + "y" * 5_000 + "'\n"), 1_000)
     assert piece.is_cut

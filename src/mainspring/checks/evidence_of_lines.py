@@ -31,6 +31,7 @@ from mainspring.events import (
     SuiteEnded,
     Undone,
 )
+from mainspring.tools.text import lines_of
 from mainspring.workspace.coverage import BY as COVERAGE
 from mainspring.workspace.weakened_tests import BY
 
@@ -312,7 +313,7 @@ def _lines(state: FileState | None, contents: Mapping[str, bytes]) -> list[str] 
     data = contents.get(state.blob.sha256) if state.blob and state.kind == "file" else None
     if data is None or b"\0" in data[:8192]:
         return None
-    lines = data.decode("utf-8", "replace").splitlines()
+    lines = lines_of(data.decode("utf-8", "replace"))
     return lines if len(lines) <= _MAX_LINES else None
 
 

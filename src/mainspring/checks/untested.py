@@ -28,6 +28,7 @@ from mainspring.events import (
 )
 from mainspring.events.counts import plural
 from mainspring.secrets.injection import suspicions
+from mainspring.tools.text import lines_of
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.suite import coverage_of
 from mainspring.workspace.affected import is_test
@@ -151,8 +152,8 @@ async def _untested(runtime: Runtime, record: _Record, now: Coverage) -> tuple[_
             continue
         after = (await runtime.recorder.get_blob(blob)).decode("utf-8", "replace")
         before = await runtime.recorder.get_blob(texts.before) if texts.before else b""
-        lines = after.splitlines()
-        changed = _changed_lines(before.decode("utf-8", "replace").splitlines(), lines)
+        lines = lines_of(after)
+        changed = _changed_lines(lines_of(before.decode("utf-8", "replace")), lines)
         ranges = untested_of(name, after, now, changed)
         found[path] = tuple(_finding(each, "untested", lines[each[0] - 1]) for each in ranges)
     return found, {f"which lines of {path} tests run: {now.by} does not say" for path in unknown}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 
 import msgspec
@@ -51,7 +52,7 @@ def room_in(context_tokens: int | None, bytes_per_token: float) -> WindowRoom:
 
 
 def pieces_of(file: SourceFile, chars: int) -> list[SourcePiece]:
-    lines = file.text.splitlines(keepends=True)
+    lines = [*io.StringIO(file.text, newline="\n")]  # as the syntax tree counts them
     starts = sorted({each.line - 1 for each in file.outline.definitions})
     found: list[SourcePiece] = []
     at = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 from collections.abc import Iterator
 
 from mainspring.events import FileChange, FileState
@@ -43,7 +44,8 @@ def _lines(data: bytes) -> list[str] | None:
     if b"\0" in data[:8192]:
         return None
     try:
-        return data.decode("utf-8").splitlines(keepends=True)
+        # By line feeds alone, as git counts: a form feed ends no line.
+        return [*io.StringIO(data.decode("utf-8"), newline="\n")]
     except UnicodeDecodeError:
         return None
 
