@@ -99,6 +99,50 @@ def test_a_secret_is_told_where_a_change_brings_it_and_never_shown() -> None:
     assert look("", "key = 'none'\n") == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'PASSWORD = "hunter2-Blue7"',
+        "  db_password: 'c0rrect-horse'",
+        "const apiKey = `Zm9vYmFy1234`;",
+        '{"client_secret": "9f8e7d6c5b4a"}',
+        'API_KEY: Final = "Zm9vYmFy1234"',
+        f"HOOK = 'https://hooks.slack.com/services/T{'A1' * 4}/B{'B2' * 4}/{'c3D' * 8}'",
+        f"bot = '123456789:AA{'H3x_' * 9}'",
+        f"key = 'dop_v1_{'a1' * 32}'",
+        f"AccountKey={'aB3/' * 21}==;EndpointSuffix=core",
+    ],
+)
+def test_secrets_are_told_in_the_forms_that_people_write(line: str) -> None:
+    def look(path: str, text: str) -> list[int]:
+        return [each.line for each in asyncio.run(Secrets(Vault()).findings(path, text.encode()))]
+
+    assert look("a.py", f"x = 1\n{line}\n") == [2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'password = os.environ["DB_PASSWORD_1"]',
+        'PASSWORD = "changeme-123"',
+        'password = "{password1}"',
+        'API_KEY = "your-api-key-1"',
+        'secret_key_file = "/run/secrets/key1"',
+        'password_hint = "two words1 here"',
+        'PASSWORD_FIELD = "password"',
+        'access_token: str = ""',
+        'api_key = ""',
+    ],
+)
+def test_what_only_names_a_secret_is_none(line: str) -> None:
+    assert not asyncio.run(Secrets(Vault()).findings("a.py", f"{line}\n".encode()))
+
+
+def test_passwords_of_tests_are_none() -> None:
+    line = b'PASSWORD = "hunter2-Blue7"\n'
+    assert not asyncio.run(Secrets(Vault()).findings("tests/test_login.py", line))
+
+
 def test_a_session_is_told_of_both_also_where_the_syntax_is_broken(tmp_path: Path) -> None:
     stage = staged(
         tmp_path,

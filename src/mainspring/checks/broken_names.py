@@ -78,17 +78,28 @@ class BrokenNames:
         found: dict[str, int] = {}
         for each in await asyncio.to_thread(imports_of, path, content.decode("utf-8", "replace")):
             target = next((file for file in each.files if read(file) is not None), "")
+            if each.module and (not target or await self._is_other(each, read)):
+                continue
             if target:
                 names = await self._names(target, read(target) or b"")
                 missing = [] if names is None else [name for name in each.names if name not in names]
                 for name in missing:
                     if not self._is_file(each, name, read):
-                        found.setdefault(
-                            f"`{name}` is imported from {target}, which has no such name", each.line
+                        how = (
+                            f"{each.module}.{name}` is used of"
+                            if each.module
+                            else f"{name}` is imported from"
                         )
+                        found.setdefault(f"`{how} {target}, which has no such name", each.line)
             elif gone := self._gone(each):
                 found.setdefault(f"{gone} is imported, and is gone", each.line)
         return found
+
+    async def _is_other(self, used: ImportedNames, read: Callable[[str], bytes | None]) -> bool:
+        """Whether what looks like a module of a package may be a name of that package."""
+        holder = next((file for file in used.holders if read(file) is not None), "")
+        names = await self._names(holder, read(holder) or b"") if holder else frozenset[str]()
+        return names is None or used.module in names
 
     def _gone(self, imported: ImportedNames) -> str:
         """The file that was meant, if it was there when the session began and nothing else is meant now."""

@@ -23,6 +23,7 @@ from mainspring.events import CheckFinding
 from mainspring.patterns import lazy_pattern
 from mainspring.sandbox.files import Files
 from mainspring.secrets.vault import Vault
+from mainspring.workspace.affected import is_test
 from mainspring.workspace.git import Git
 
 _MAX_BYTES = 512 * 1024
@@ -34,6 +35,19 @@ _FROM = lazy_pattern(r"\s*from\s+([A-Za-z_]\w*)[\w.]*\s+import\b")
 _IMPORT = lazy_pattern(r"\s*import\s+([A-Za-z_][\w., ]*)")
 _SCRIPT = lazy_pattern(r"""(?:\bfrom|\brequire\(|\bimport\(|^\s*import)\s*["']([@\w][\w./@-]*)["']""")
 _NAME = lazy_pattern(r"[A-Za-z0-9][\w.-]*")
+_ASSIGNED = lazy_pattern(
+    rb"(?i)(?:passw(?:or)?d|passphrase|secret(?:[_-]?key)?|api[_-]?key|access[_-]?key|(?:auth|access|api|bot)[_-]?token"
+    rb"|private[_-]?key|client[_-]?secret)[\"']?(?:\s*:\s*\w+)?\s*(?::=|=>|=|:)\s*[\"'`]([^\"'`\s]{8,200})[\"'`]",
+    8,
+)
+_NO_SECRET = lazy_pattern(
+    rb"(?i)[{}<>$%()\[\]*]|\.\.\.|^[./]|://|example|change.?me|placeholder|your|xxx|dummy|fake|sample|test|redacted",
+    8,
+)
+_SECRETS = {
+    "secret": "a secret stands here",
+    "password": "what looks like a password or key stands here: read it from the environment",
+}
 _OTHER_NAMES = {
     "bs4": "beautifulsoup4",
     "cv2": "opencv",
@@ -77,19 +91,37 @@ class Secrets:
         return bool(path)
 
     async def findings(self, path: str, content: bytes) -> Sequence[CheckFinding]:
-        del path
         if b"\0" in content[:_MAX_LINE]:
             return ()
-        if not self._vault.holds_secrets(content):
+        has_known = self._vault.holds_secrets(content)
+        if not (has_known or _looks_secret(path, content)):
             return ()
+        lines = enumerate(content.split(b"\n"), 1)
         found = [
-            CheckFinding(
-                by=self.name, rule="secret", line=number, message="a secret stands here", severity="warning"
+            (number, rule)
+            for number, line in lines
+            if (
+                rule := "secret"
+                if has_known and self._vault.holds_secrets(line)
+                else "password"
+                if _looks_secret(path, line)
+                else ""
             )
-            for number, line in enumerate(content.split(b"\n"), 1)
-            if self._vault.holds_secrets(line)
         ]
-        return found[:_MAX_FOUND]
+        return [
+            CheckFinding(by=self.name, rule=rule, line=line, message=_SECRETS[rule], severity="warning")
+            for line, rule in found[:_MAX_FOUND]
+        ]
+
+
+def _looks_secret(path: str, content: bytes) -> bool:
+    """Whether a text in quotes is given to a name of a password or key; those of tests are none."""
+    if is_test(path) or "/tests/" in f"/{path}":
+        return False
+    return any(
+        not _NO_SECRET.search(found[1]) and re.search(rb"\d", found[1]) and re.search(rb"[A-Za-z]", found[1])
+        for found in _ASSIGNED.finditer(content)
+    )
 
 
 class Unignored:

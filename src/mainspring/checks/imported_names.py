@@ -8,7 +8,9 @@ from __future__ import annotations
 import ast
 import posixpath
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,13 +35,16 @@ _COMMON = lazy_pattern(r"\bexports\b")
 
 
 class ImportedNames(msgspec.Struct, frozen=True):
-    """One import. `files` are the paths that it may mean, the first that exists counts; `inside` are folders
-    whose files may be meant by a name as well."""
+    """One import, or one name that is used of an imported module. `files` are the paths that it may mean, the
+    first that exists counts; `inside` are folders whose files may be meant by a name as well. A used name
+    says nothing where the module itself (`module`) is another thing that one of `holders` defines."""
 
     line: int
     names: tuple[str, ...]
     files: tuple[str, ...]
     inside: tuple[str, ...] = ()
+    module: str = ""
+    holders: tuple[str, ...] = ()
 
 
 def imports_of(path: str, text: str) -> list[ImportedNames]:
@@ -101,17 +106,87 @@ def _python_imports(path: str, text: str) -> Iterator[ImportedNames]:
         if isinstance(node, ast.ImportFrom) and id(node) not in tried:
             names = tuple(each.name for each in node.names if not each.name.startswith(("*", "__")))
             bases = _bases(path, node)
-            files = [file for base in bases for file in (f"{base}.py", f"{base}/__init__.py")]
             if names and bases:
-                yield ImportedNames(node.lineno, names, tuple(files), tuple(bases))
+                yield ImportedNames(node.lineno, names, _files(bases), tuple(bases))
+    yield from _used(path, tree, tried)
+
+
+class _Module(NamedTuple):
+    """An imported module: where it may lie, its name, and the files of the package that it comes from."""
+
+    bases: list[str]
+    name: str
+    holders: tuple[str, ...] = ()
+
+
+def _used(path: str, tree: ast.Module, tried: Collection[int]) -> Iterator[ImportedNames]:
+    """The names that are used of imported modules; what is set on a module is known."""
+    modules, told = _modules(path, tree), set[tuple[str, str]]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attr, ctx=ctx) if name in modules:
+                is_known = (name, attr) in told or attr.startswith("__")
+                told.add((name, attr))
+                if not is_known and isinstance(ctx, ast.Load) and id(node) not in tried:
+                    bases, module, holders = modules[name]
+                    yield ImportedNames(node.lineno, (attr,), _files(bases), tuple(bases), module, holders)
+            case _:
+                pass
+
+
+def _modules(path: str, tree: ast.Module) -> dict[str, _Module]:
+    """What may be a module, by the name that it has in a file."""
+    found: dict[str, _Module] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                name = each.asname or each.name
+                if "." not in name and (bases := _absolute(each.name.replace(".", "/"))):
+                    found[name] = _Module(bases, name)
+        elif isinstance(node, ast.ImportFrom) and (above := _bases(path, node)):
+            for each in node.names:
+                bases = [f"{base}/{each.name}" for base in above]
+                found[each.asname or each.name] = _Module(bases, each.name, _files(above))
+    others = _bound_twice(tree)
+    return {name: module for name, module in found.items() if name not in others}
+
+
+def _bound_twice(tree: ast.Module) -> set[str]:
+    """Names that may be another thing than an imported module somewhere in a file."""
+    counts: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                counts[name] += 2
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                counts[name] += 2
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                counts.update({each.asname or each.name.partition(".")[0] for each in names})
+            case (
+                ast.ExceptHandler(name=str(name))
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+            ):
+                counts[name] += 2
+            case _:
+                pass
+    return {name for name, count in counts.items() if count > 1}
+
+
+def _files(bases: Sequence[str]) -> tuple[str, ...]:
+    return tuple(file for base in bases for file in (f"{base}.py", f"{base}/__init__.py"))
+
+
+def _absolute(below: str) -> list[str]:
+    is_own = below.partition("/")[0] in sys.stdlib_module_names
+    return [] if is_own else [posixpath.join(root, below) for root in _ROOTS]
 
 
 def _bases(path: str, node: ast.ImportFrom) -> list[str]:
     """Where a module may lie, without its ending; nothing for those of Python itself."""
     below = (node.module or "").replace(".", "/")
     if not node.level:
-        is_own = below.partition("/")[0] in sys.stdlib_module_names
-        return [] if is_own else [posixpath.join(root, below) for root in _ROOTS]
+        return _absolute(below)
     folder = posixpath.normpath(posixpath.join(posixpath.dirname(path), *[".."] * (node.level - 1), below))
     return [] if folder.startswith("..") or folder == "." else [folder]
 

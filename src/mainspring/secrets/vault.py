@@ -47,6 +47,11 @@ _PRIVATE_KEY = (
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[A-Za-z0-9+/=\s:,\-]{0,20000}?"
     r"(?:-----END [A-Z ]{0,40}-----|\Z)"
 )
+_SERVICES = (
+    r"(?:do[opr]_v1_[a-f0-9]{60,}|shpat_[a-fA-F0-9]{32}|dckr_pat_[A-Za-z0-9_-]{20,}|gsk_[A-Za-z0-9]{40,}"
+    r"|xai-[A-Za-z0-9]{60,}|hvs\.[A-Za-z0-9_-]{24,}|lin_api_[A-Za-z0-9]{30,}|GOCSPX-[A-Za-z0-9_-]{24,}"
+    r"|AGE-SECRET-KEY-1[A-Z0-9]{50,})"
+)
 _SHAPES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("private_key", ("-----BEGIN ",), _PRIVATE_KEY),
     (
@@ -67,6 +72,27 @@ _SHAPES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("huggingface", ("hf_",), r"hf_[A-Za-z0-9]{30,}"),
     ("registry", ("npm_", "pypi-"), r"(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{40,})"),
     ("sendgrid", ("SG.",), r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("slack_hook", ("hooks.slack.com/",), r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/]{20,}"),
+    ("discord_hook", ("/api/webhooks/",), r"(?<=/api/webhooks/)\d{10,}/[A-Za-z0-9_-]{50,}"),
+    ("telegram", (":AA",), r"(?<![A-Za-z0-9])\d{8,10}:AA[A-Za-z0-9_-]{30,}"),
+    (
+        "service",
+        (
+            "doo_v1_",
+            "dor_v1_",
+            "dop_v1_",
+            "shpat_",
+            "dckr_pat_",
+            "gsk_",
+            "xai-",
+            "hvs.",
+            "lin_api_",
+            "GOCSPX-",
+            "AGE-SECRET-KEY-1",
+        ),
+        _SERVICES,
+    ),
+    ("azure", ("AccountKey=",), r"(?<=AccountKey=)[A-Za-z0-9+/]{40,}={0,2}"),
     ("jwt", ("eyJ",), r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
     ("bearer", ("Bearer ",), r"(?<=Bearer )[A-Za-z0-9._~+/=-]{20,}"),
     ("url", ("://",), r"(?<=://)[^\s/:@'\"<>]{1,64}:[^\s/@'\"<>]{3,}(?=@)"),

@@ -17,6 +17,8 @@ _TOKENS = lazy_pattern(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`\n]*`|\d
 _KEPT = lazy_pattern(r"to[A-Z]\w*|not|[\W\d].*|(?:is|be|have|eq|ne|nil|null|None|true|false|True|False)")
 _IF = lazy_pattern(r"\b(?:if|unless|switch|case)\b")
 _PLAIN_TESTS = ("[", "[[", "test")
+_BESIDE = (".rs",)
+_FIRST_TEST = lazy_pattern(r"#\[cfg\(test\)\]|#\[(?:\w+::)*test\b")
 _SHOWN = 80
 
 
@@ -83,10 +85,23 @@ _LANGUAGES = (
 
 def counted_less(path: str, before: str, after: str | None) -> Iterator[tuple[str, int, str]]:
     """The rule, the line, and words for what a file of tests lost."""
+    if path.endswith(_BESIDE):
+        before, after = _tests_beside(before), after if after is None else _tests_beside(after)
     for facts in _LANGUAGES:
         if path.endswith(facts.suffixes):
             yield from _less(facts, before, after)
             return
+
+
+def holds_tests(path: str) -> bool:
+    """Whether tests of a language stand beside what they test."""
+    return path.endswith(_BESIDE)
+
+
+def _tests_beside(text: str) -> str:
+    """The text from its first test on."""
+    found = _FIRST_TEST.search(text)
+    return text[found.start() :] if found else ""
 
 
 def _less(facts: _Facts, before: str, after: str | None) -> Iterator[tuple[str, int, str]]:

@@ -17,7 +17,7 @@ from mainspring.events import CheckFinding
 from mainspring.events.counts import plural
 from mainspring.patterns import lazy_pattern
 from mainspring.workspace.affected import is_test
-from mainspring.workspace.weakened_by_counts import counted_less
+from mainspring.workspace.weakened_by_counts import counted_less, holds_tests
 from mainspring.workspace.weakened_settings import (
     expected_otherwise,
     is_about_settings,
@@ -63,7 +63,7 @@ class PythonTest(msgspec.Struct, frozen=True):
 
 def is_about_tests(path: str) -> bool:
     """Whether a file is a test, or says which tests run."""
-    return is_test(path) or is_about_settings(path) or is_expectation(path)
+    return is_test(path) or holds_tests(path) or is_about_settings(path) or is_expectation(path)
 
 
 def weakened(
@@ -76,7 +76,10 @@ def weakened(
     settings = _told(left_out(before or "", after or "")) if is_about_settings(path) else []
     if path.endswith(".py") and (is_test(path) or path.rpartition("/")[2] == "conftest.py"):
         return [*settings, *_python(before, after, moved or {})]
-    return [*settings, *_told(counted_less(path, before or "", after) if is_test(path) else ())]
+    return [
+        *settings,
+        *_told(counted_less(path, before or "", after) if is_test(path) or holds_tests(path) else ()),
+    ]
 
 
 def cases_in(text: str | None) -> dict[str, PythonTest]:
