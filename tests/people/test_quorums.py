@@ -31,7 +31,9 @@ from mainspring.events import (
     ApprovalAdded,
     ApprovalAsked,
     ApprovalGiven,
+    CallEnded,
     GoalSet,
+    NoteAdded,
     Origin,
     Recorded,
     TurnEnded,
@@ -41,6 +43,7 @@ from mainspring.models.scripted import Script, ScriptedModel
 from mainspring.people.team import parse_team
 from mainspring.serve.answer_links import AnswerLinks, LinkAnswer
 from mainspring.serve.hub import Hub
+from mainspring.serve.values import Answer
 from mainspring.settings import Config
 from tests.people.teams import Team
 from tests.stage import call, calls, says
@@ -178,6 +181,43 @@ def test_whoever_said_something_in_the_turn_is_one_of_its_owners() -> None:
     assert goal.everybody == ("local:eve", "local:dan")
 
 
+def test_a_note_and_a_changed_goal_are_of_those_who_led_to_a_call() -> None:
+    """Otherwise a note that says what to do, or a goal that another person goes on with, hides who wanted it."""
+    ada, bob, eve = (Origin(user=name) for name in ("ada", "bob", "eve"))
+    events = (
+        UserSaid(text="go", origin=bob),
+        NoteAdded(text="deploy it", origin=ada),
+        NoteAdded(text="the tests pass", source="tests", origin=eve),
+    )
+    noted = reduce(Requests.after, events, Requests())
+    assert noted.everybody == ("local:bob", "local:ada")
+    between = reduce(
+        Requests.after, (TurnEnded(turn=1, ending="done"), NoteAdded(text="x", origin=eve), events[0]), noted
+    )
+    assert between.everybody == ("local:eve", "local:bob")
+    goals = (GoalSet(text="g", origin=ada), GoalSet(text="g", origin=eve))
+    assert reduce(Requests.after, goals, Requests()).everybody == ("local:ada", "local:eve")
+
+
+def test_whoever_led_to_the_work_of_an_agent_is_whoever_led_to_that_of_its_parent(team: Team) -> None:
+    ada, dan = team.config("ada"), team.config("dan")
+
+    async def story() -> None:
+        parent_model = ScriptedModel(Script((says("wait"),)))
+        async with mainspring.open(team.workspace, model=parent_model, config=ada) as parent:
+            await parent.ask("have it made")
+            model = ScriptedModel(Script((calls(WRITE), says("done"))))
+            opened = mainspring.open(
+                team.workspace, model=model, config=dan, mode="ask", approver=nobody, parent=parent
+            )
+            async with opened as child:
+                await child.ask("make it")
+            (asked,) = await of_kind(ada, child.id, ApprovalAsked)
+            assert asked.owners == ("local:dan", "local:ada")
+
+    run(team, TWO, story)
+
+
 def test_two_entries_that_fit_both_hold(team: Team) -> None:
     more = '[[approval]]\nname = "dan"\nby = ["local:dan"]\ncall = [{ tool = "write" }]\n'
     other = '[[approval]]\nname = "other"\nby = ["local:admin"]\ncall = [{ command = "git push" }]\n'
@@ -218,6 +258,31 @@ def test_an_edit_must_be_agreed_to_by_saying_no(team: Team) -> None:
             await answer(bob, session, edit='{"path": "other.txt", "content": ""}')
 
     run(team, TWO, story)
+
+
+def test_an_edit_does_not_get_round_whose_yes_the_edited_call_takes(team: Team) -> None:
+    ada, dan = team.config("ada"), team.config("dan")
+    precious = TWO + 'call = [{ path = "precious.txt" }]\n'
+
+    async def story(path: str) -> str:
+        session, _ = await turn(ada, team, "make it")
+        await answer(dan, session, edit=f'{{"path": "{path}", "content": "made"}}')
+        _, ending = await turn(ada, team, "", says("a pity"), session=session)
+        (ended,) = await of_kind(ada, session, CallEnded)
+        return ended.output if ending == "done" else ending
+
+    told = run(team, precious, lambda: story("precious.txt"))
+    assert "the edited call takes 2 of local:ada, local:bob, local:eve" in told
+    assert not (team.workspace / "precious.txt").exists()
+    asyncio.run(story("fine.txt"))
+    assert (team.workspace / "fine.txt").read_text() == "made"
+
+
+def test_that_nobody_answered_is_for_nobody_to_say() -> None:
+    """Who may not answer could else end a question of others over the network."""
+    for decision in ("expire", "abandon"):
+        with pytest.raises(msgspec.ValidationError, match="decision"):
+            msgspec.convert({"reply": {"decision": decision}}, Answer)
 
 
 def test_a_person_at_the_session_is_told_why_their_yes_does_not_count_and_that_is_logged(team: Team) -> None:

@@ -177,7 +177,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             recorder,
             models=models.pool(partial(ready_later, config=config, wanted=known.profile or profile)),
             workbench=_workbench(recorder, toolbox, sandbox, files, policy, store, config, extensions),
-            permissions=permissions_of(recorder, policy, approver, store, config),
+            permissions=permissions_of(recorder, policy, approver, store, config, parent),
             budget=hold.budget(limits, parent and runtime_of(parent), store),
             upkeep=_upkeep(recorder, compactor, models.router, store, config, extensions.checks),
         )

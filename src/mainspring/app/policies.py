@@ -30,6 +30,7 @@ from mainspring.sandbox.limits import MIB
 from mainspring.sandbox.linked_git import linked_git
 from mainspring.sandbox.policy import policy as confined
 from mainspring.secrets.recorder import Recorder
+from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
 from mainspring.turns.permissions import Permissions
 
@@ -110,7 +111,12 @@ def build_own_policy(mode: ModePolicy, workspace: Path, config: Config) -> Polic
 
 
 def permissions_of(
-    recorder: Recorder, policy: Policy, approver: Approver | None, store: Sessions, config: Config
+    recorder: Recorder,
+    policy: Policy,
+    approver: Approver | None,
+    store: Sessions,
+    config: Config,
+    parent: Session | None = None,
 ) -> Permissions:
     """What a session may do, and who answers; an answer of somebody who may not give it is logged."""
     asked = CommandCall(operation="approve", permission=local_permission("approve"), session=recorder.session)
@@ -121,6 +127,7 @@ def permissions_of(
         timeout_s=config.settings.approval_timeout_s,
         inbox=Inbox(store.files(recorder.session)),
         on_refused=partial(log_refusal, config, asked),
+        led_by=runtime_of(parent).approvals.led_by if parent else tuple,
     )
 
 

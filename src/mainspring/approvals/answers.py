@@ -24,6 +24,7 @@ from mainspring.events import (
     CallStarted,
     GoalEnded,
     GoalSet,
+    NoteAdded,
     TurnEnded,
     Undone,
     UserSaid,
@@ -36,6 +37,7 @@ Consenting = (
     | CallStarted
     | CallEnded
     | UserSaid
+    | NoteAdded
     | TurnEnded
     | AssistantSaid
     | Undone
@@ -52,7 +54,7 @@ SEVERAL_AGREE = "it cannot be edited, because several people must agree; refuse 
 class Requests(msgspec.Struct, frozen=True):
     """Requests by call: those that wait for a person, and what became of the others. `left` were open when a
     turn was blocked; `unused` are answers to those that nothing has followed from yet. `added` are those who
-    agreed to an open one so far, `owners` and `goal_owner` whose commands led to the turn."""
+    agreed to an open one so far, `owners` and `goal_owners` whose commands led to the turn."""
 
     open: Mapping[str, ApprovalAsked] = {}
     closed: Mapping[str, str] = {}
@@ -60,7 +62,7 @@ class Requests(msgspec.Struct, frozen=True):
     unused: tuple[tuple[ApprovalAsked, ApprovalGiven], ...] = ()
     added: Mapping[str, tuple[ApprovalAdded, ...]] = {}
     owners: tuple[str, ...] = ()
-    goal_owner: str = ""
+    goal_owners: tuple[str, ...] = ()
     is_turn_over: bool = False
 
     def after(self, event: Consenting) -> Requests:
@@ -108,7 +110,7 @@ class Requests(msgspec.Struct, frozen=True):
     @property
     def everybody(self) -> tuple[str, ...]:
         """Whose commands led to what is asked now."""
-        return tuple(dict.fromkeys(filter(None, (*self.owners, self.goal_owner))))
+        return tuple(dict.fromkeys(filter(None, (*self.owners, *self.goal_owners))))
 
     def earlier_answer(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """What a person said to the same question while nobody was there to go on with it."""
@@ -137,18 +139,20 @@ class Requests(msgspec.Struct, frozen=True):
         return self._close_all("its turn has ended")
 
     def _led_by(self, event: Consenting) -> Requests:
-        """Whoever says something is one of those who led to what follows, until the turn is over."""
+        """Whoever says something, or adds a note, is one of those who led to what follows, until the turn is
+        over; and whoever sets a goal or changes it, until the goal has ended."""
         match event:
-            case UserSaid():
+            case UserSaid() | NoteAdded(source="user"):
                 earlier = () if self.is_turn_over else self.owners
                 owners = tuple(dict.fromkeys((*earlier, name_of(event.origin))))
                 return msgspec.structs.replace(self, owners=owners, is_turn_over=False)
             case TurnEnded() if event.ending not in KEEPS_CALLS_OPEN:
                 return msgspec.structs.replace(self, is_turn_over=True)
             case GoalSet():
-                return msgspec.structs.replace(self, goal_owner=name_of(event.origin))
+                owners = tuple(dict.fromkeys((*self.goal_owners, name_of(event.origin))))
+                return msgspec.structs.replace(self, goal_owners=owners)
             case GoalEnded():
-                return msgspec.structs.replace(self, goal_owner="")
+                return msgspec.structs.replace(self, goal_owners=())
             case _:
                 return self
 

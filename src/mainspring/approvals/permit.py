@@ -17,6 +17,7 @@ import msgspec
 from mainspring.approvals import Allowance, Judgement, Policy, Proposed
 from mainspring.approvals.answers import misfit
 from mainspring.approvals.grants import Grant, arguments_sha256, grants_of
+from mainspring.approvals.quorums import in_words
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, BlockedBy, Scope
 from mainspring.secrets.redaction import redacted, redacted_arguments
@@ -182,7 +183,7 @@ async def _asked(
     if given.decision != "allow":
         return _refused(given)
     if given.edited_arguments is not None and edit is not None:
-        return await _edited(asker, await edit(given.edited_arguments), edit, money)
+        return await _edited(asker, await edit(given.edited_arguments), edit, money, question)
     if given.scope != "once":
         await asker.grant(*_grants(wanted.proposed, question, given))
     await _reserve(wanted, money)
@@ -274,16 +275,26 @@ async def _vetted_question(
 
 
 async def _edited(
-    asker: Asker, edited: Wanted[_Action] | str, edit: Edit[_Action], money: Money | None
+    asker: Asker,
+    edited: Wanted[_Action] | str,
+    edit: Edit[_Action],
+    money: Money | None,
+    question: ApprovalAsked,
 ) -> Permitted[_Action] | Refused | Stopped:
-    """What a person wants run instead; what it may not do is still refused."""
+    """What a person wants run instead; what it may not do, or takes the yes of others too, is refused."""
     if isinstance(edited, str):
         return Refused("edit", edited)
     vetted = await _vetted(asker, edited, edit)
     if isinstance(vetted, Refused | Stopped):
         return vetted
-    if asker.policy.judge(vetted.wanted.proposed).answer == "deny":
+    verdict = asker.policy.judge(vetted.wanted.proposed)
+    if verdict.answer == "deny":
         return Refused("rule", "a rule forbids the edited call")
+    others = [each for each in verdict.quorums if each not in question.quorums]
+    if verdict.answer == "ask" and others:
+        return Refused(
+            "rule", f"the edited call takes {in_words(others)}; it is asked about once it is wanted"
+        )
     await _reserve(vetted.wanted, money)
     by = vetted.edited_by or "person"
     return Permitted(vetted.wanted.action, "a person edited and allowed it", by)

@@ -27,7 +27,7 @@ from mainspring.tools.ask import NAME as ASK
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     """What may run, and who answers where the policy says to ask. Without a file for grants a yes is for
     once; `inbox` holds the commands that other processes left. `on_refused` is told of answers of people who
-    may not give them."""
+    may not give them; `led_by` says whose commands led to the work of the session above."""
 
     policy: Policy
     grants: GrantFile | None = None
@@ -35,6 +35,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     inbox: Inbox | None = None
     on_refused: Callable[[NotEntitled], Awaitable[None]] | None = None
+    led_by: Callable[[], tuple[str, ...]] = tuple
 
 
 class Approvals:
@@ -53,6 +54,7 @@ class Approvals:
         self._state = state
         self._asked = itertools.count(1)
         self._bad_edit = bad_edit
+        self._led_by_above = permissions.led_by
         self.policy = permissions.policy
         self.gate: Gate | None = None
         """What has a say in calls besides the policy, where people set up hooks."""
@@ -75,10 +77,14 @@ class Approvals:
         """How far a person's yes can reach."""
         return SCOPES if self._grants else SCOPES[:1]
 
+    def led_by(self) -> tuple[str, ...]:
+        """Whose commands led to what is asked now, here and above."""
+        return *self._state().requests.everybody, *self._led_by_above()
+
     async def ask_person(self, question: ApprovalAsked) -> ApprovalGiven | None:
         """The recorded answer of a person, or of the last of several; None when there is nobody to ask."""
         if question.quorums:
-            owners = dict.fromkeys((*question.owners, *self._state().requests.everybody))
+            owners = dict.fromkeys((*question.owners, *self.led_by()))
             question = msgspec.structs.replace(question, owners=tuple(owners))
         sha256, open_call = question.arguments_sha256, self._state().open_call(question.call)
         if open_call and open_call.answer and open_call.answer.arguments_sha256 == sha256:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -23,9 +24,12 @@ from mainspring.approvals.quorums import OpenRequest, check_entitled
 from mainspring.catalog import running
 from mainspring.disk.inbox import AnswerCommand
 from mainspring.errors import UsageError
-from mainspring.events import ApprovalAdded, ApprovalAsked, ApprovalGiven, Decision, Origin, Scope
+from mainspring.events import ApprovalAdded, ApprovalAsked, ApprovalGiven, Origin, Scope
 from mainspring.folds.state import load_state
 from mainspring.settings import Config
+
+PersonDecision = Literal["allow", "reject", "stop"]
+"""What a person can decide; that nobody answered is for nobody to say."""
 
 
 class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +37,7 @@ class ApprovalReply(msgspec.Struct, frozen=True, kw_only=True):
     how long a yes holds that is not for once: 30m, 8h, 7d. With `is_said` the feedback answers a question of
     the agent's own."""
 
-    decision: Decision = "allow"
+    decision: PersonDecision = "allow"
     feedback: str = ""
     scope: Scope = "once"
     pattern: str = ""
