@@ -202,8 +202,8 @@ FACE = "MAINSPRING_FACE"
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """`home` holds what mainspring keeps, `folder` what the user writes: settings and rules. `origin` is who
-    gives the commands, for the journals; `is_attended` that a person is there, `notify` whom to tell."""
+    """`home` holds what mainspring keeps, `folder` what the user writes. `origin` is who gives commands, for
+    journals; `is_attended` that a person is there, `notify` whom to tell; work is in a copy of `copied`."""
 
     home: Path
     folder: Path
@@ -218,6 +218,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """What whoever runs this machine writes: a policy for all its users."""
     person: Person | None = None
     """Who gives the commands, where that is not the account that this process runs as."""
+    copied: Path | None = None
     problem: MainspringError | None = None
     """Why `config.toml` is not used, where the defaults do for the moment."""
 

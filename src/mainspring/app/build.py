@@ -16,7 +16,7 @@ from mainspring.app.beside import opened_beside
 from mainspring.app.checks import SessionChecks, regression_guard
 from mainspring.app.engines import build_engine, engine_name, outside_engine
 from mainspring.app.extensions import Extensions, elsewhere_beside, extensions_beside, extensions_of
-from mainspring.app.known import KnownSession, recall, workspace_at
+from mainspring.app.known import KnownSession, project_folder_of, recall, workspace_at
 from mainspring.app.model_choice import choose
 from mainspring.app.models import build_compactor, check_context, priced, ready_for, ready_later
 from mainspring.app.moved_workspaces import bring_workspace, with_workspace
@@ -129,9 +129,9 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
     chosen: Model | None = None
     child, parent = (parent, parent.parent) if isinstance(parent, ChildSession) else (None, parent)
     try:
-        known = await _known(recorder, workspace, config, store if sessions is None else None)
+        known = await _known(recorder, workspace, config, store if sessions is None else None, child)
         config, allows_home = settle(config, known.place, allow_home=known.allows_home or allow_home)
-        hold = await hold_in(config, known.place, is_new=not session, owner=known.owner)
+        hold = await hold_in(config, known.project_folder, is_new=not session, owner=known.owner)
         chosen_mode, level = hold.mode(mode, known.mode or config.settings.mode or DEFAULT_MODE)
         limits = with_caps(lasting(given := limits or Limits(), known.limits), config.settings.caps)
         capping, named = hold.capped(_capping(limits, parent)), (engine, model, fallback)
@@ -169,6 +169,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             parent=child.parent.id if child else "",
             agent=child.agent if child else "",
             beginning=beginning,
+            project=str(known.project or ""),
         )
         own = policy or build_own_policy(build_mode(chosen_mode, level, capping), known.place, config)
         policy = hold.laid_over(own)
@@ -299,12 +300,18 @@ def _hidden(files: Files, session: str) -> list[str]:
 
 
 async def _known(
-    recorder: Recorder | None, workspace: Path | str, config: Config, store: Sessions | None
+    recorder: Recorder | None,
+    workspace: Path | str,
+    config: Config,
+    store: Sessions | None,
+    child: ChildSession | None,
 ) -> KnownSession:
     """What is known of a session, whose workspace is brought here first when it is on a shared `store`."""
     shared = store if config.store_url else None
     if recorder is None:
-        return KnownSession(place=workspace_at(Path(workspace)), store=shared)
+        place = workspace_at(Path(workspace))
+        of = await project_folder_of(child.parent) if child else config.copied or place
+        return KnownSession(place=place, store=shared, project=None if of == place else of)
     moved = await bring_workspace(recorder, config, shared) if shared else ()
     known = await recall(recorder.journal, recorder.vault)
     return msgspec.structs.replace(known, moved=moved, store=shared)

@@ -28,14 +28,15 @@ from mainspring.folds.caps import is_money_capped
 from mainspring.journal import JournalReader, last_event
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
+from mainspring.session.session import Session, runtime_of
 
 
 class KnownSession(msgspec.Struct, frozen=True):
     """What a session is known to work with before anybody chooses. `limits` are what it was told to spend in
     its whole life; `machine` is where its commands run, empty for here; `is_unpriced` says that a person let
     it work under them without a price, `allows_home` that they let it work in a folder that holds their home,
-    settings or data; `owner` is who said last what it works on. `moved` says how its workspace came here;
-    with a `store`, machines share it."""
+    settings or data; `owner` is who said last what it works on. `moved` says how its workspace came here,
+    `project` what folder that is a copy of; with a `store`, machines share it."""
 
     place: Path
     limits: Limits = Limits()
@@ -49,6 +50,12 @@ class KnownSession(msgspec.Struct, frozen=True):
     owner: Origin | None = None
     moved: tuple[Event, ...] = ()
     store: Sessions | None = None
+    project: Path | None = None
+
+    @property
+    def project_folder(self) -> Path:
+        """The folder that the work is about."""
+        return self.project or self.place
 
 
 async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
@@ -75,7 +82,15 @@ async def recall(journal: JournalReader, vault: Vault) -> KnownSession:
         allows_home=started.allows_home or (resumed is not None and resumed.allows_home),
         profile=prompt.profile if prompt else "standard",
         owner=await _owner(journal, started),
+        project=Path(vault.expand(started.project)) if started.project else None,
     )
+
+
+async def project_folder_of(session: Session) -> Path:
+    """The folder that the work of an open session is about."""
+    started = await last_event(session.journal, SessionStarted)
+    project = started.project if started else ""
+    return Path(runtime_of(session).recorder.vault.expand(project)) if project else session.state.workspace
 
 
 async def _owner(journal: JournalReader, started: SessionStarted) -> Origin | None:

@@ -145,7 +145,10 @@ class PermittedSessions(Sessions):
         return all(each.policy.sees_everything(person) for each in await self._now())
 
     def _visible(self, rows: Iterable[SessionRow], policies: tuple[InForce, ...]) -> list[SessionRow]:
-        return [row for row in rows if self._may(self._expanded(row.id, row.workspace), "see", policies)]
+        def is_seen(row: SessionRow) -> bool:
+            return self._may(project_folder(row, self._inner, self._config), "see", policies)
+
+        return list(filter(is_seen, rows))
 
     async def require(self, session: str, right: Right) -> None:
         """Raises for a session about which whoever asks may not do this: as for one that does not exist, when
@@ -175,13 +178,20 @@ class PermittedSessions(Sessions):
         return await self.folder_of(await self._inner.find(prefix))
 
     async def folder_of(self, session: str) -> str | None:
-        """Where a session works; None when nothing is in it yet."""
+        """The folder that the work of a session is about; None when nothing is in it yet."""
         async with reading(self._inner, session) as journal:
             started = await last_event(journal, SessionStarted)
-        return self._expanded(session, started.workspace) if started else None
+        if started is None:
+            return None
+        return _expanded(session, started.project or started.workspace, self._inner, self._config)
 
-    def _expanded(self, session: str, workspace: str) -> str:
-        if not PLACEHOLDER.search(workspace):
-            return workspace
-        vault = open_vault(self._inner.secret_files(session), self._config.secrets)
-        return vault.expand(workspace)
+
+def project_folder(row: SessionRow, store: Sessions, config: Config) -> str:
+    """The folder that the work of a listed session is about; lists have it without secrets."""
+    return _expanded(row.id, row.project or row.workspace, store, config)
+
+
+def _expanded(session: str, folder: str, store: Sessions, config: Config) -> str:
+    if not PLACEHOLDER.search(folder):
+        return folder
+    return open_vault(store.secret_files(session), config.secrets).expand(folder)

@@ -105,7 +105,7 @@ class TeamHold:
         money: TeamMoney | None = None
         if may_have_policy(self.config):
             people = tuple(dict.fromkeys(filter(None, (person_of(self.config), self.owner))))
-            money = TeamMoney(store, partial(team_policies, self.config), people, self.folder)
+            money = TeamMoney(store, partial(team_policies, self.config), people, self.folder, self.config)
         return Budget(limits=limits, parent=parent, day=store.today(), team=money)
 
     def laid_over(self, policy: Policy) -> Policy:

@@ -10,13 +10,14 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 
-from mainspring.app.permitted_sessions import PermittedSessions
+from mainspring.app.permitted_sessions import PermittedSessions, project_folder
 from mainspring.app.team import InForce, rules_in
 from mainspring.catalog import Purpose, Sessions, SessionSpend, local_day
 from mainspring.folds.caps import TeamLeft
 from mainspring.people.constraints import TeamCap, caps_of
 from mainspring.people.persons import Person, recorded_name
 from mainspring.people.team import TeamPolicy
+from mainspring.settings import Config
 
 _MONTH = len("2026-01")
 
@@ -30,9 +31,10 @@ class TeamMoney:
         policies: Callable[[], tuple[InForce, ...]],
         people: tuple[Person, ...],
         folder: str,
+        config: Config,
     ) -> None:
         self._store = store.whole if isinstance(store, PermittedSessions) else store
-        self._policies, self._people, self._folder = policies, people, folder
+        self._policies, self._people, self._folder, self._config = policies, people, folder, config
 
     async def left(self) -> TeamLeft | None:
         """The cap that leaves the least; None when there is none."""
@@ -46,8 +48,8 @@ class TeamMoney:
         if not found:
             return None
         spends = await self._store.spends()
-        workspaces = {row.id: row.workspace for row in await self._store.rows()}
-        lefts = [self._left(policy, person, cap, spends, workspaces) for policy, person, cap in found]
+        folders = {row.id: project_folder(row, self._store, self._config) for row in await self._store.rows()}
+        lefts = [self._left(policy, person, cap, spends, folders) for policy, person, cap in found]
         return min(lefts, key=lambda left: left.cap_usd - left.spent_usd)
 
     def _left(
@@ -56,7 +58,7 @@ class TeamMoney:
         person: Person,
         cap: TeamCap,
         spends: list[SessionSpend],
-        workspaces: Mapping[str, str],
+        folders: Mapping[str, str],
     ) -> TeamLeft:
         today = local_day(time.time_ns() // 1000)
         since = today if cap.per == "day" else today[:_MONTH]
@@ -67,7 +69,7 @@ class TeamMoney:
                 return False
             if cap.whose == "person":
                 return purpose.person in names
-            return self._is_same_project(policy, workspaces.get(session, ""))
+            return self._is_same_project(policy, folders.get(session, ""))
 
         spent = sum(
             one.usd for each in spends for purpose, one in each.spent.items() if counts(each.id, purpose)

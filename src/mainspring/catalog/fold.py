@@ -129,6 +129,7 @@ class SessionFold(msgspec.Struct, kw_only=True, omit_defaults=True):
     parent: str = ""
     agent: str = ""
     person: str = ""
+    project: str = ""
 
     @property
     def cost_usd(self) -> float:
@@ -183,7 +184,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     `goal_state` is running, interrupted, paused, or how the goal ended. `is_waiting` says that whoever runs
     it sleeps until something happens; `parent` is the session that it was forked from or, with an `agent`,
     that it works for; `grade` is what the evidence of a goal that is done is worth: verified, checked or
-    claimed."""
+    claimed; `project` is the folder that the workspace is a copy of."""
 
     id: str
     started_us: int
@@ -203,6 +204,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     is_waiting: bool = False
     parent: str = ""
     agent: str = ""
+    project: str = ""
 
 
 class SessionSpend(msgspec.Struct, frozen=True):
@@ -242,6 +244,7 @@ def row_of(name: str, fold: SessionFold, *, problem: str, is_owned: Callable[[],
         is_waiting=bool(fold.waits),
         parent=fold.parent,
         agent=fold.agent,
+        project=fold.project,
     )
 
 
@@ -275,7 +278,7 @@ def take(fold: SessionFold, recorded: Recorded) -> int:
     match recorded.event:
         case SessionStarted() as started:
             fold.workspace, fold.parent, fold.agent = started.workspace, started.parent, started.agent
-            fold.inherited_seq = started.parent_seq
+            fold.inherited_seq, fold.project = started.parent_seq, started.project
             _take_person(fold, started.origin)
         case SessionResumed(origin=origin) | UserSaid(origin=origin):
             _take_person(fold, origin)

@@ -74,7 +74,7 @@ def changed_start(
 ) -> dict[str, Any]:
     """What is different in the first event of a fork."""
     changes: dict[str, Any] = {"session": name, "parent": parent, "parent_seq": until, "origin": origin}
-    return changes | ({"workspace": workspace} if workspace else {})
+    return changes | ({"workspace": workspace, "project": ""} if workspace else {})
 
 
 def first_body(stored: bytes, kind: str, changes: dict[str, Any]) -> bytes:

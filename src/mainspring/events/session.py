@@ -34,7 +34,8 @@ from mainspring.events.values import (
 
 class SessionStarted(Event, frozen=True):
     """`allows_home` says that a person allowed a workspace that holds their home folder, settings or data.
-    With an `agent` it works for its `parent`; without one it was forked from it."""
+    With an `agent` it works for its `parent`; without one it was forked from it. `project` is the folder that
+    the workspace is a copy of, whose rules of a team hold there."""
 
     session: Id
     workspace: str
@@ -44,6 +45,7 @@ class SessionStarted(Event, frozen=True):
     origin: Origin | None = None
     allows_home: bool = False
     agent: str = ""
+    project: str = ""
 
 
 class SessionResumed(Event, frozen=True):

@@ -51,9 +51,9 @@ class Fleet:
         asked: tuple[OpenQuestion, ...] | None = None
         while True:
             (listed, questions), sees = await self._look(), await visible()
-            listed = [row for row in listed if sees(row.workspace)]
-            questions = tuple(each for each in questions if sees(each.workspace))
-            rows = {row.id: row for row in listed}
+            rows = {row.id: row for row in listed if sees(row.project or row.workspace)}
+            listed = list(rows.values())
+            questions = tuple(each for each in questions if each.session in rows)
             now = FleetNow(
                 rows=tuple(row for row in listed if known.get(row.id) != row),
                 gone=tuple(known.keys() - rows.keys()),

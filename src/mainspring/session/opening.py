@@ -104,7 +104,8 @@ async def age_note(journal: JournalReader, workspace: Path, now_us: int, scan: S
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """What is recorded when a session is opened. `given_limits` are those that a person gave now: they count
     for an open turn as well. `beginning` is done once, for a new session, and recorded with its start, as are
-    `warnings`. With an `agent` the session works for its `parent`. `moved` says how the workspace came."""
+    `warnings`. With an `agent` the session works for its `parent`. `moved` says how the workspace came,
+    `project` what it is a copy of."""
 
     models: SessionModels
     workspace: str
@@ -123,6 +124,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
     moved: tuple[Event, ...] = ()
+    project: str = ""
 
     async def events(self, state: State, session: str, tools: tuple[ToolSpec, ...]) -> list[Event]:
         """What a process records when it takes a journal over that says `state`."""
@@ -136,6 +138,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
                 parent=self.parent,
                 allows_home=self.allows_home,
                 agent=self.agent,
+                project=self.project,
             )
             events.append(started)
             prompt = PromptSet(system=self.system, tools=tools, parts=self.prompt, context=self.context)

@@ -82,7 +82,8 @@ async def start_fix(config: Config, folder: Path, plan: FixPlan, how: FixHow) ->
     if plan.in_worktree:
         started = worktree_of(config, place, started, is_landing=plan.is_landing)
         await make_worktree(config, started)
-        config, place = in_project(config, place), Path(started.folder)
+        config = msgspec.structs.replace(in_project(config, place), copied=place)
+        place = Path(started.folder)
 
     async def beginning() -> Sequence[Event]:
         branch = BranchMoved(
