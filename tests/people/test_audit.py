@@ -19,7 +19,8 @@ from mainspring.app.operations.audit import anchor_audit, audit_lines, prune_aud
 from mainspring.app.stores import audit_log_of
 from mainspring.cli.commands import COMMANDS, mainspring
 from mainspring.errors import AccessRefused, JournalError, JournalUnwritable
-from mainspring.people.audit import AuditLine
+from mainspring.journal.chained_log import LogHead, next_lines
+from mainspring.people.audit import AuditEntry, AuditLine
 from mainspring.people.audit_exports import exported
 from mainspring.people.operations import OPERATIONS
 from mainspring.people.roles import Permission
@@ -140,6 +141,18 @@ def test_a_daily_anchor_finds_it_out_too(tmp_path: Path) -> None:
     assert "entry 2, which was kept elsewhere, is missing" in problems(config)
 
 
+def test_what_is_pruned_after_the_last_daily_anchor_is_still_tied_to_it(tmp_path: Path) -> None:
+    config, _ = filled(tmp_path, 2)
+    journal = msgspec.structs.replace(config.settings.journal, daily_anchor=str(tmp_path / "anchors"))
+    config = msgspec.structs.replace(
+        config, settings=msgspec.structs.replace(config.settings, journal=journal)
+    )
+    asyncio.run(anchor_audit(config))
+    give(config, "config unset", key="mode")
+    assert asyncio.run(prune_audit(config, 0)).until == 3
+    assert problems(config) == ()
+
+
 def test_pruning_keeps_the_chain_and_says_what_was_dropped(tmp_path: Path) -> None:
     config, path = filled(tmp_path)
     export = tmp_path / "export.jsonl"
@@ -153,6 +166,32 @@ def test_pruning_keeps_the_chain_and_says_what_was_dropped(tmp_path: Path) -> No
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[1])  # without the checkpoint the beginning is missed
     assert any("no checkpoint" in each for each in problems(config))
+
+
+def test_a_forged_log_that_begins_with_a_checkpoint_is_found_out_by_an_export(tmp_path: Path) -> None:
+    config, path = filled(tmp_path)
+    export = tmp_path / "export.jsonl"
+    export.write_bytes(b"".join(exported(each, "jsonl") + b"\n" for each in entries(config)))
+
+    def forged(dropped_seq: int) -> tuple[str, ...]:
+        """A whole new log, of which the entries up to this are said to have been dropped."""
+        before = LogHead(dropped_seq, "ab" * 32)
+        entry = AuditEntry(
+            id="x",
+            kind="checkpoint",
+            operation="audit prune",
+            dropped_seq=before.seq,
+            dropped_hash=before.hash,
+        )
+        (line,) = next_lines(before, [msgspec.json.encode(entry)])
+        path.write_bytes(msgspec.json.encode(line) + b"\n")
+        (path.parent / "head.json").write_bytes(msgspec.json.encode(LogHead(line.seq, line.hash)))
+        assert problems(config) == ()
+        return problems(config, export)
+
+    assert forged(6) == ("entry 6 was dropped as another one than was there before",)
+    assert "entry 6 is not the one that was there before" in forged(5)
+    assert "ends with entry 6, and the log begins with 9" in forged(8)[0]
 
 
 def test_a_log_that_is_not_sound_is_not_pruned(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ async def check_lines(
     before = LogHead()
     first, count = LogHead(), 0
     dropped = set[tuple[int, str]]()
-    wanted = {each.seq: each.hash for each in (*known, head) if each.seq}
+    wanted = {each.seq: each.hash for each in (head, *known) if each.seq}
     start: LogLine | None = None
     async for line in lines:
         count += 1
@@ -103,8 +103,14 @@ async def check_lines(
         if wanted.pop(line.seq, line.hash) != line.hash:
             problems.append(f"entry {line.seq} is not the one that was there before")
         before = LogHead(line.seq, line.hash)
+    problems += [
+        f"entry {seq} was dropped as another one than was there before"
+        for seq, hash_ in sorted(dropped)
+        if wanted.get(seq, hash_) != hash_
+    ]
     problems += _beginning(start, dropped)
     problems += _end(before, head, wanted, first.seq)
+    problems += _apart(known, first.seq, dropped)
     return AuditCheck(
         entries=count, first_seq=first.seq, last_seq=before.seq, hash=before.hash, problems=tuple(problems)
     )
@@ -136,3 +142,12 @@ def _end(last: LogHead, head: LogHead, wanted: dict[int, str], first: int) -> li
     if head.seq > last.seq:
         return [f"the log ends with entry {last.seq} and had {head.seq}: its end was cut off"]
     return [f"entry {seq}, which was kept elsewhere, is missing" for seq in sorted(wanted) if seq > first]
+
+
+def _apart(known: Sequence[LogHead], first: int, dropped: set[tuple[int, str]]) -> list[str]:
+    """What was kept elsewhere must reach to what the log has, or at least to what was dropped of it."""
+    newest = max((each.seq for each in known), default=first)
+    if newest >= first or any(newest == seq for seq, _ in dropped):
+        return []
+    told = f"what was kept elsewhere ends with entry {newest}, and the log begins with {first}"
+    return [f"{told}: nothing says that one follows from the other; compare with something newer"]

@@ -88,6 +88,7 @@ async def prune_audit(config: Config, older_than_days: float) -> Pruned:
         dropped_hash=last.hash,
     )
     await log.add([msgspec.json.encode(entry)])
+    await anchor_audit(config)
     return Pruned(entries=await log.drop(last.seq), until=last.seq, hash=last.hash)
 
 
