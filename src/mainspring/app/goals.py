@@ -44,6 +44,7 @@ from mainspring.events import (
     GoalSet,
     Limits,
     NoteAdded,
+    Origin,
 )
 from mainspring.evidence.evaluation import merged, with_hashes
 from mainspring.goals.control import GivenOrder, Order, end_left, record_order, send_order
@@ -90,6 +91,8 @@ class GoalOptions(msgspec.Struct, frozen=True, kw_only=True):
     allow_home: AllowHome = False
     notify: tuple[str, ...] = ()
     by: str = "user"
+    set_by: Origin | None = None
+    """Whose goal it is, where whoever begins it only said that its time has come."""
 
 
 def with_longest_wait(rules: dict[str, Any]) -> dict[str, Any]:
@@ -284,6 +287,7 @@ def _goal_set(text: str, source: str, profile: Profile, options: GoalOptions) ->
         rules=msgspec.structs.replace(profile.rules, **options.rules),
         evaluation=merged(profile.evaluation, options.evaluation),
         by=options.by,
+        origin=options.set_by,
         sandbox=options.sandbox,
         allow_unpriced=options.allow_unpriced,
     )

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.app.team_guard import DAEMON
 from mainspring.catalog import Sessions
+from mainspring.context.history import read_all
 from mainspring.errors import UsageError
 from mainspring.events import (
     EngineChosen,
@@ -94,9 +96,13 @@ async def project_folder_of(session: Session) -> Path:
 
 
 async def _owner(journal: JournalReader, started: SessionStarted) -> Origin | None:
-    """Who said last what a session works on."""
+    """Who said last what a session works on; what a daemon or worker goes on with is nobody's word."""
     last = await last_event(journal, UserSaid)
-    return (last and last.origin) or started.origin
+    if last is None or last.origin is None or last.origin.face != DAEMON:
+        return (last and last.origin) or started.origin
+    told = await read_all(journal, kinds=("UserSaid", "GoalSet"))
+    origins = (origin for each in reversed(told) if (origin := getattr(each.event, "origin", None)))
+    return next((origin for origin in origins if origin.face != DAEMON), started.origin)
 
 
 async def _limits_given_before(journal: JournalReader) -> Limits:

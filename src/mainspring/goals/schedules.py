@@ -18,12 +18,13 @@ import msgspec
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import ConfigError, UsageError
+from mainspring.events import Origin
 from mainspring.events.moments import date_of
 from mainspring.goals.cron import Cron, next_after, parse_cron
 
 FILE = "schedules.json"
 GRACE_S = 24 * 3600.0
-_FORMAT = 2
+_FORMAT = 3
 _ON_TIME_S = 300.0
 _MOST_COUNTED = 100
 _BACK = (timedelta(minutes=10), timedelta(hours=6), timedelta(days=8), timedelta(days=3000))
@@ -32,7 +33,7 @@ _BACK = (timedelta(minutes=10), timedelta(hours=6), timedelta(days=8), timedelta
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`goal` is the text itself, also when it was read from a file. `arguments` are the options of `goal
     start` as they were given; `mode` and `max_cost_usd` what they came to. `grace_s` is how late a run that
-    nobody was there for may still begin; zero is never."""
+    nobody was there for may still begin; zero is never. `origin` is who scheduled it, to a team's policy."""
 
     cron: str
     goal: str
@@ -43,6 +44,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_cost_usd: float | None = None
     grace_s: float = GRACE_S
     by: str = ""
+    origin: Origin | None = None
     scheduled_us: int = 0
 
     @property

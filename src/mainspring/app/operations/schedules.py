@@ -17,15 +17,19 @@ from mainspring.app.operations.goals import begin_goal
 from mainspring.app.operations.schedule_arguments import arguments_of, options_of
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.stores import check_folder, folders_seen, sessions_of, shared_files
+from mainspring.app.team_guard import DAEMON
 from mainspring.app.workspaces import check_workspace
 from mainspring.daemon.files import DaemonFiles, Handled, HandledSchedules
 from mainspring.errors import UsageError
 from mainspring.goals.cron import parse_cron
 from mainspring.goals.profiles import load_profile
 from mainspring.goals.schedules import GRACE_S, Schedule, Schedules, next_us
+from mainspring.people.persons import person_on_record
 from mainspring.secrets.redaction import redacted
 from mainspring.secrets.vault import PLACEHOLDER, Vault, secret_name
 from mainspring.settings import Config
+
+_FACE = "schedule"
 
 
 class KeptSchedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +82,7 @@ async def plan_schedule(
         max_cost_usd=cap_usd,
         grace_s=grace_s,
         by=by,
+        origin=config.origin,
         scheduled_us=time.time_ns() // 1000,
     )
 
@@ -114,10 +119,17 @@ def forget_schedule(config: Config, schedule: str) -> Schedule:
 
 
 async def fire_schedule(config: Config, schedule: str) -> str:
-    """Begins a schedule's goal now, for the daemon to work on; gives its session."""
+    """Begins a schedule's goal now, for the daemon to work on; gives its session. When its time has come, it
+    is whoever scheduled it that begins it."""
     found = Schedules(shared_files(config)).find(schedule)
+    if found.origin is not None and config.origin.face == DAEMON:
+        person = person_on_record(found.origin, "who scheduled this")
+        origin = msgspec.structs.replace(found.origin, face=_FACE)
+        config = msgspec.structs.replace(config, person=person, origin=origin)
     given = options_of(found.arguments)
-    options = msgspec.structs.replace(given, folder=Path(found.folder), mode=found.mode, by=found.name)
+    options = msgspec.structs.replace(
+        given, folder=Path(found.folder), mode=found.mode, by=found.name, set_by=found.origin
+    )
     session = await begin_goal(config, found.goal, options)
     wake_daemon(config)
     return session
