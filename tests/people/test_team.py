@@ -12,11 +12,14 @@ import pytest
 
 import mainspring
 from mainspring.app.dispatch import CommandCall, begin_command, local_permission
-from mainspring.app.operations.approvals import judge_call, judge_command
+from mainspring.app.operations.approvals import judge_call, judge_command, list_grants, revoke_grant
 from mainspring.app.operations.audit import audit_lines
 from mainspring.app.operations.policy import PolicyQuestion, ask_policies, show_policies, sign_policy
 from mainspring.app.operations.schedules import forget_schedule, keep_schedule, list_schedules
 from mainspring.app.operations.sessions import find_session, list_sessions
+from mainspring.app.project_settings import in_project, project_file
+from mainspring.app.stores import shared_files
+from mainspring.approvals.grants import Grant, GrantFile
 from mainspring.errors import AccessRefused, ConfigError, UnknownSession
 from mainspring.goals.schedules import Schedule
 from mainspring.models.scripted import Script, ScriptedModel
@@ -262,6 +265,30 @@ def test_schedules_of_a_closed_project_are_shown_to_and_forgotten_by_its_people_
         with pytest.raises(AccessRefused, match="in project payroll"):
             forget_schedule(team.config(user), kept.id)
     assert forget_schedule(team.config("admin"), kept.id) == kept
+
+
+def test_grants_of_a_closed_project_are_shown_to_and_taken_back_by_its_people_only(team: Team) -> None:
+    project = f'[[project]]\nname = "payroll"\npaths = ["{team.workspace}"]\nclosed = true\n'
+    team.signs(PEOPLE + project + 'roles.viewer = ["local:viewer"]\n')
+    grant = Grant(id="", scope="project", tool="shell", command="make pay", workspace=str(team.workspace))
+    kept = GrantFile(shared_files(team.config("admin"))).add(grant)
+    for user, count in (("admin", 1), ("viewer", 1), ("developer", 0)):
+        assert len(list_grants(team.config(user))) == count
+    for user in ("viewer", "developer"):
+        with pytest.raises(AccessRefused, match="in project payroll"):
+            revoke_grant(team.config(user), kept.id)
+    revoke_grant(team.config("admin"), kept.id)
+    assert list_grants(team.config("admin")) == ()
+
+
+@pytest.mark.parametrize("table", ['[store]\nurl = ""', '[login]\nname_claim = "nickname"', "[audit]"])
+def test_settings_of_a_project_do_not_lead_past_the_policy(team: Team, table: str) -> None:
+    config = team.config("developer")
+    file = project_file(config, team.workspace)
+    file.parent.mkdir(parents=True)
+    file.write_text(f"{table}\n# of a project\n" if "=" in table else f"{table}\nrequired = false\n")
+    with pytest.raises(ConfigError, match="is for all projects together"):
+        in_project(config, team.workspace)
 
 
 def test_a_program_says_nothing_to_a_session_that_its_person_may_only_look_at_or_answer(team: Team) -> None:

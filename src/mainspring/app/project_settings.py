@@ -17,7 +17,7 @@ from mainspring.workspace.instructions import repository_root
 from mainspring.workspace.memory import project_name
 
 FOLDER = "project-settings"
-MACHINE_ONLY = ("daemon", "journal", "policy", "retention", "telemetry")
+MACHINE_ONLY = ("audit", "daemon", "journal", "login", "policy", "retention", "store", "telemetry")
 """What is about all sessions together, and cannot differ between projects."""
 
 

@@ -176,7 +176,7 @@ def grants_of(
             host=offer.host,
             accepts=offer.accepts,
             session=session if given.scope == "session" else "",
-            workspace=workspace if given.scope == "project" else "",
+            workspace=workspace if given.scope in ("session", "project") else "",
             arguments_sha256="" if asked.offers else exactly_sha256,
             given_us=now_us,
             expires_us=given.expires_us,

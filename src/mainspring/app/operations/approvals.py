@@ -19,8 +19,8 @@ from mainspring.app.operations.sessions import journal_of
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import vault_of
 from mainspring.app.step import template_of
-from mainspring.app.stores import sessions_of, shared_files, team_policies
-from mainspring.app.team import approvals_in, person_of, rules_in
+from mainspring.app.stores import check_folder, sessions_of, shared_files, team_policies
+from mainspring.app.team import approvals_in, person_of, rules_in, sees
 from mainspring.app.team_rules import labelled
 from mainspring.approvals import Effect, Finding, Judgement, Policy, Proposed, strictest
 from mainspring.approvals.dangerous import DANGERS
@@ -85,12 +85,19 @@ class RulesInForce(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_grants(config: Config) -> tuple[Grant, ...]:
-    return tuple(GrantFile(shared_files(config)).all())
+    """Those of folders that whoever asks may look at, and those that hold everywhere."""
+    policies, person = team_policies(config), person_of(config)
+    found = GrantFile(shared_files(config)).all()
+    return tuple(each for each in found if not each.workspace or sees(policies, person, each.workspace))
 
 
 def revoke_grant(config: Config, grant: str) -> None:
     """Takes a grant back; it counts at once, also in sessions that run."""
-    if not GrantFile(shared_files(config)).revoke(grant):
+    file = GrantFile(shared_files(config))
+    for each in file.all():
+        if each.id == grant and each.workspace:
+            check_folder(config, each.workspace, "approvals revoke")
+    if not file.revoke(grant):
         raise UsageError(f"There is no grant {grant}.", remedy="`mainspring approvals list` shows them.")
 
 
