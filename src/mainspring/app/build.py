@@ -169,7 +169,6 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
             parent=child.parent.id if child else "",
             agent=child.agent if child else "",
             beginning=beginning,
-            project=str(known.project or ""),
         )
         own = policy or build_own_policy(build_mode(chosen_mode, level, capping), known.place, config)
         policy = hold.laid_over(own)
