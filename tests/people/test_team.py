@@ -24,7 +24,10 @@ from mainspring.errors import AccessRefused, ConfigError, UnknownSession
 from mainspring.goals.schedules import Schedule
 from mainspring.models.scripted import Script, ScriptedModel
 from mainspring.people.audit import AuditLine
+from mainspring.people.logins import person_who
 from mainspring.people.persons import Person
+from mainspring.people.roles import decide_in
+from mainspring.people.settings import LoginSettings
 from mainspring.people.signing import new_key
 from mainspring.people.team import parse_team
 from mainspring.settings import Config
@@ -171,6 +174,40 @@ def test_a_project_says_more_about_its_people_than_the_rest_of_the_policy(
     policy = parse_team(f"serial = 1\n{CLOSED}", "policy.toml")
     who = Person(name=person, known_by="a test")
     assert policy.role_of(who, policy.project_of(folder))[0] == role
+
+
+def test_settings_do_not_choose_which_claim_or_client_says_who_somebody_is() -> None:
+    """A person may fill in their nickname at an issuer as they like, but not their verified address."""
+    policy = parse_team(
+        """serial = 1
+issuers = ["https://login.example.org"]
+clients = ["mainspring"]
+[roles]
+admin = ["ada@example.org"]
+developer = ["claim:core"]
+""",
+        "policy.toml",
+    )
+    settings = LoginSettings(issuer="https://login.example.org", client_id="mainspring")
+    claims = {"email": "eve@example.org", "email_verified": True, "nickname": "ada@example.org"}
+    claims |= {"groups": ["core"], "hobbies": ["core"], "sub": "7"}
+
+    def role(**changes: str) -> tuple[str | None, str]:
+        chosen = msgspec.structs.replace(settings, **changes)
+        return policy.role_of(person_who(claims, chosen), None)
+
+    assert role() == ("developer", "[roles]")
+    assert role(name_claim="nickname") == (None, "name_claim")
+    assert role(groups_claim="hobbies") == (None, "groups_claim")
+    assert role(client_id="a-web-page-of-eve") == (None, "clients")
+    said = decide_in(
+        policy,
+        person_who(claims, msgspec.structs.replace(settings, name_claim="nickname")),
+        "run",
+        folder="",
+        where="policy",
+    )
+    assert (said.is_allowed, "correct [login]" in said.remedy) == (False, True)
 
 
 def test_groups_of_an_issuer_count_and_a_device_does_no_more_than_it_was_paired_to() -> None:

@@ -38,6 +38,7 @@ def person_who(claims: Mapping[str, Any], settings: LoginSettings) -> Person:
         known_by=f"logged in at {settings.issuer}",
         claims=_groups(claims.get(settings.groups_claim)),
         issuer=settings.issuer,
+        read_from=(settings.name_claim, settings.groups_claim, settings.client_id),
     )
 
 

@@ -32,6 +32,9 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     at_most: PersonRole = "admin"
     issuer: str = ""
     """Who vouches for the name and the claims, where that is neither a machine nor a token of ours."""
+    read_from: tuple[str, str, str] | None = None
+    """The claims that the name and the groups are from, and the client that the token was made for, as
+    settings say; None for somebody on record."""
     remedy: str = ""
 
 

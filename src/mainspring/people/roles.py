@@ -63,6 +63,8 @@ def decide_in(
         return msgspec.structs.replace(found, reason=reason, remedy=remedy)
     place = f"in project {project.name}" if project else "here"
     remedy = "Ask an admin for a role; `mainspring policy show` says who is known as what."
+    if by in ("name_claim", "groups_claim", "clients"):
+        remedy = f"The policy says what counts under `{by}`; correct [login] in config.toml."
     return Permission(
         is_allowed=False,
         rule=f"{rule}: no role",

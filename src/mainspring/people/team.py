@@ -107,6 +107,12 @@ class TeamPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     issuers: tuple[str, ...] = ()
     """Whose word counts about addresses, `login:` names and claims: the addresses of issuers. Who logged in
     elsewhere has no role."""
+    name_claim: str = "email"
+    """The claim of their tokens that is a person's name, whatever settings say."""
+    groups_claim: str = "groups"
+    """The claim of their tokens with the groups that `claim:` means, whatever settings say."""
+    clients: tuple[str, ...] = ()
+    """For which clients their tokens must be made; empty: for whichever settings name."""
     groups: dict[str, tuple[str, ...]] = {}
     """People under one name, which is written with an @."""
     roles: dict[PersonRole, tuple[str, ...]] = {}
@@ -121,8 +127,8 @@ class TeamPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def role_of(self, person: Person, project: TeamProject | None) -> tuple[PersonRole | None, str]:
         """The role of a person in a project or elsewhere, and what gives it to them."""
-        if person.issuer and person.issuer not in self.issuers:
-            return None, "issuers"
+        if person.issuer and (unknown := self._doubt(person)):
+            return None, unknown
         everywhere = self._named(self.roles, person)
         if project is not None and everywhere != "admin":
             own = self._named(project.roles, person)
@@ -161,6 +167,21 @@ class TeamPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Who may answer, each once."""
         names = (self.groups.get(name[1:], ()) if name.startswith("@") else (name,) for name in approval.by)
         return tuple(dict.fromkeys(name for each in names for name in each))
+
+    def _doubt(self, person: Person) -> str:
+        """Which entry says that it is not known who this is; empty when it is known. Settings could else name
+        a claim that everybody may fill in as they like, or a client to which others have shown themselves."""
+        if person.issuer not in self.issuers:
+            return "issuers"
+        if person.read_from is None:
+            return ""
+        name, groups, client = person.read_from
+        found = {
+            "name_claim": name == self.name_claim,
+            "groups_claim": groups == self.groups_claim or not person.claims,
+            "clients": not self.clients or client in self.clients,
+        }
+        return next((entry for entry, is_same in found.items() if not is_same), "")
 
     def _named(self, roles: dict[PersonRole, tuple[str, ...]], person: Person) -> PersonRole | None:
         """The strongest role that these give a person."""
