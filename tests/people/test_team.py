@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from mainspring.people.roles import decide_in
 from mainspring.people.settings import LoginSettings
 from mainspring.people.signing import new_key
 from mainspring.people.team import parse_team
+from mainspring.serve.server import while_seen
 from mainspring.settings import Config
 from tests.people.teams import PEOPLE, Team
 from tests.stage import says
@@ -119,6 +120,34 @@ def test_an_older_policy_another_signer_and_a_change_without_a_number_are_notice
     sign_policy(team.config("admin"), team.file, other)
     with pytest.raises(AccessRefused, match="whom this machine does not know"):
         give(team.config("developer"), "run", team.workspace)
+
+
+def test_a_policy_that_settings_no_longer_name_still_holds_and_is_missed(team: Team, tmp_path: Path) -> None:
+    team.signs(PEOPLE)
+    give(team.config("developer"), "run")
+    for settings in ("", f'[policy]\nfile = "{tmp_path / "other.toml"}"\n'):
+        (team.home / "config.toml").write_text(settings)
+        if settings:
+            (tmp_path / "other.toml").write_text('serial = 1\n[roles]\nadmin = ["*"]\n')
+            sign_policy(team.config("viewer"), tmp_path / "other.toml")
+        with pytest.raises(AccessRefused, match="takes the role developer, not viewer"):
+            give(team.config("viewer"), "run")
+    team.file.unlink()
+    with pytest.raises(AccessRefused, match=r"There was a policy of the team at .* and it is gone"):
+        give(team.config("viewer"), "run")
+
+
+def test_the_policy_of_the_machine_is_missed(team: Team) -> None:
+    (team.home / "config.toml").write_text("")
+    machine = team.home / "etc" / "policy.toml"
+    machine.parent.mkdir()
+    machine.write_text(f"serial = 1\n{PEOPLE}")
+    sign_policy(team.config("admin"), machine)
+    with pytest.raises(AccessRefused, match="not viewer"):
+        give(team.config("viewer"), "run")
+    machine.unlink()
+    with pytest.raises(AccessRefused, match="and it is gone"):
+        give(team.config("viewer"), "run")
 
 
 def test_a_policy_names_who_may_sign_the_next_one(team: Team) -> None:
@@ -260,6 +289,22 @@ def test_sessions_of_a_closed_project_are_not_there_for_others(team: Team) -> No
         give(team.config("developer"), "show", folder, hidden)
     assert log_of(team.config("admin"))[-1].entry.decision == "refused"
     give(team.config("ada"), "sessions", other)
+
+
+def test_a_stream_ends_when_whoever_asked_for_it_may_no_longer_see_its_session(team: Team) -> None:
+    team.signs(PEOPLE)
+    session = work(team.config("developer"), team.workspace)
+
+    async def frames() -> AsyncGenerator[bytes]:
+        yield b"one"
+        team.signs(PEOPLE.replace('"local:viewer", ', ""))
+        yield b"two"
+
+    async def seen() -> list[bytes]:
+        config = team.config("viewer")
+        return [each async for each in while_seen(config, session, frames(), every_s=0)]
+
+    assert asyncio.run(seen()) == [b"one"]
 
 
 def test_a_folder_is_the_one_that_it_really_is(team: Team) -> None:

@@ -54,7 +54,8 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
 
 def may_have_policy(config: Config) -> bool:
     """Whether there can be a policy at all; asked before anything else is read."""
-    return bool(config.store_url or config.settings.policy.file) or _of_machine(config).exists()
+    is_named = bool(config.store_url or config.settings.policy.file) or _of_machine(config).exists()
+    return is_named or bool(_remembered_files(config))
 
 
 def policies_in(config: Config, files: SharedFiles | None) -> tuple[InForce, ...]:
@@ -179,7 +180,7 @@ def _found(config: Config, files: SharedFiles | None) -> Generator[tuple[str, st
         yield store_place(files), None if stored is None else stored.decode("utf-8", "replace")
     chosen = config.settings.policy.file
     own = Path(chosen).expanduser().absolute() if chosen else None
-    for path in filter(None, (_of_machine(config), own)):
+    for path in dict.fromkeys(filter(None, (_of_machine(config), own, *_remembered_files(config)))):
         yield str(path), _text(path, is_wanted=path == own)
 
 
@@ -204,12 +205,27 @@ def _memory(config: Config, place: str) -> Path:
     return config.home / _FOLDER / f"{hashlib.sha256(place.encode()).hexdigest()[:16]}.json"
 
 
-def _known(config: Config, place: str) -> _Known | None:
-    path = _memory(config, place)
+def _remembered_files(config: Config) -> tuple[Path, ...]:
+    """The files of policies that were accepted. They hold on when settings no longer name them: else whoever
+    is held to one could take it out."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Known)
+        memories = sorted((config.home / _FOLDER).glob("*.json"))
+    except OSError:
+        return ()
+    places = (_read_memory(path).place for path in memories)
+    return tuple(Path(place) for place in places if Path(place).is_absolute())
+
+
+def _known(config: Config, place: str) -> _Known | None:
+    try:
+        return _read_memory(_memory(config, place))
     except FileNotFoundError:
         return None
+
+
+def _read_memory(path: Path) -> _Known:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Known)
     except msgspec.MsgspecError as error:
         raise ConfigError(
             f"{path}, which says what policy was in force, is damaged.",

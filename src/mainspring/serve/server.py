@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
@@ -30,11 +30,8 @@ from mainspring.app.operations.devices import Access
 from mainspring.app.operations.issued_tokens import ISSUED, issued_tokens
 from mainspring.app.operations.presence import note_shown
 from mainspring.app.operations.sessions import find_session
-from mainspring.app.stores import folders_seen
-from mainspring.errors import (
-    UnknownSession,
-    UsageError,
-)
+from mainspring.app.stores import check_right, folders_seen
+from mainspring.errors import ConfigError, UnknownSession, UsageError
 from mainspring.events.escaping import escape_json
 from mainspring.people.operations import OPERATIONS
 from mainspring.people.roles import Permission
@@ -56,10 +53,9 @@ LOGIN, PAIR, LOGOUT = f"{PREFIX}/login", f"{PREFIX}/pair", f"{PREFIX}/logout"
 LINK, LINK_ANSWER = f"{PREFIX}/link", f"{PREFIX}/link/answer"
 HEALTH, METRICS = "/healthz", "/metrics"
 _LINK_PATHS = {"/answer": FILES[0], **{f"/answer/{name}": name for name in FILES[1:]}}
-_COOKIE_AGE_S = 365 * 24 * 3600
+_COOKIE_AGE_S, _DIGITS = 365 * 24 * 3600, 16
 _BEAT_S = 15.0
 _LOOK_S = 0.25
-_DIGITS = 16
 _NAMING = frozenset({"workspace", "folder", "session"})
 """What a request may name beside its path, of which it then must be allowed."""
 
@@ -200,13 +196,20 @@ class WebServer:
         return _json(openapi.document())
 
     async def _session_stream(self, request: Request) -> Response:
-        config = self._asking(request.state.device)
-        session = await find_session(config, request.path_params["session"])
+        config = self._asking(device := request.state.device)
+        call = CommandCall(
+            operation="tail",
+            permission=device_permission(device, "tail"),
+            address=client_address(request.scope),
+            session=request.path_params["session"],
+        )
+        session = await self._session(config, call)
+        await begin_command(config, msgspec.structs.replace(call, session=session))
         given = request.headers.get("last-event-id") or request.query_params.get("after", "0")
         if not given.isdecimal() or len(given) > _DIGITS:
             raise UsageError("`after` must be the number of an event.")
         is_view = "view" in request.query_params
-        frames = self._channels.follow(session, int(given), is_view=is_view)
+        frames = while_seen(config, session, self._channels.follow(session, int(given), is_view=is_view))
         return self._stream(request, frames, shown=session if is_view else "")
 
     async def _fleet_stream(self, request: Request) -> Response:
@@ -331,6 +334,22 @@ class WebServer:
             )
             await begin_command(self._asking(device), asked)
         return Response(await self._numbers.text(), media_type=CONTENT_TYPE)
+
+
+async def while_seen(
+    config: Config, session: str, frames: AsyncGenerator[bytes], *, every_s: float = _LOOK_S
+) -> AsyncGenerator[bytes]:
+    """The frames about a session, until whoever asked for them may no longer see it."""
+    loop, looked_s = asyncio.get_running_loop(), float("-inf")
+    async with aclosing(frames):
+        async for frame in frames:
+            if loop.time() - looked_s >= every_s:
+                try:
+                    await check_right(config, session, "see")
+                except (UnknownSession, ConfigError):
+                    return
+                looked_s = loop.time()
+            yield frame
 
 
 def _bad_link() -> Response:
