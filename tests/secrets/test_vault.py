@@ -99,6 +99,12 @@ def test_a_script_without_spaces_is_shown_as_it_comes_and_hides_its_secrets() ->
     assert PLACEHOLDER.sub("#", shown) == "。#。PASSWORD=# ok 好好"
 
 
+def test_a_line_that_is_over_is_not_held_back() -> None:
+    stream = Vault(KNOWN).stream()
+    assert stream.feed("12 of 40 tests\n") == "12 of 40 tests\n"
+    assert stream.feed("13 of 40") == "13 "
+
+
 def test_a_stream_without_any_space_is_not_held_for_ever() -> None:
     stream = Vault(KNOWN).stream()
     shown = "".join(stream.feed("x" * 10_000) for _ in range(20))
@@ -193,6 +199,15 @@ def test_a_secret_is_hidden_at_whatever_place_a_stream_is_cut(form: str) -> None
     stream = Vault(known | {"D": "sk-proj-" + "a1B2" * 8}).stream()
     shown = "".join(map(stream.feed, text)) + stream.end()
     assert PLACEHOLDER.sub("#", shown) == PLACEHOLDER.sub("#", whole)
+
+
+@pytest.mark.parametrize("text", ["Bearer abcDEF123456abcDEF123456zz\n\nit", "X_TOKEN=abcdef123456, then\nend\n"])
+@pytest.mark.parametrize("size", [1, 3, 7, 20, 34])
+def test_what_is_known_by_what_stands_before_it_is_hidden_in_a_stream(text: str, size: int) -> None:
+    vault = Vault({"MY_KEY": "s3cr3t-Value-123456789"})
+    stream = vault.stream()
+    shown = "".join(stream.feed(text[at : at + size]) for at in range(0, len(text), size)) + stream.end()
+    assert shown == vault.redact(text) != text
 
 
 LONG = "sk-proj-" + "a1B2c3D4" * 24

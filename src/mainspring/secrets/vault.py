@@ -102,6 +102,9 @@ _SHAPES: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )
 """Name, what a text must contain for the shape to be looked for at all, and the shape."""
 
+_MAX_LEAD = len("PASSWORD=")
+"""The longest of what a shape wants before it."""
+
 _HINTS = tuple(hint for _, hints, _ in _SHAPES for hint in hints)
 
 
@@ -240,6 +243,8 @@ class Vault:
         """From where on a text could be the beginning of a secret or of a placeholder."""
         words = [found.start() for found in re.finditer(r"\S+", text)]
         at = words[-2] if len(words) > 1 else 0
+        if text.endswith("\n"):
+            at = len(text)  # a secret that goes on in the next line is looked for by itself below
         if not _has_any(_HINTS, text[at:]):  # every shape begins with ASCII; many scripts have no spaces
             at = max((found.end() for found in _FOREIGN.finditer(text, at)), default=at)
         opened = text.rfind("-----BEGIN ")
@@ -252,9 +257,12 @@ class Vault:
             at = len(text) - _KEPT_CHARS
         wrapped = [found for _, found in wrapped_forms(text, self._digits)]
         hiding = self._hiding([*wrapped, *self._values_in(text)], text)
-        patterns = (hiding, *(shape for _, shape in _shapes_in(text)))
-        spans = [found.span() for pattern in patterns for found in pattern.finditer(text)]
-        return min((at, *(start for start, end in spans if start < at < end)))
+        spans = [found.span() for found in hiding.finditer(text)]
+        for _, shape in _shapes_in(text):  # what stands before it tells what it is
+            spans += [(max(found.start() - _MAX_LEAD, 0), found.end()) for found in shape.finditer(text)]
+        for start, end in sorted(spans, key=lambda span: span[1], reverse=True):
+            at = start if start < at < end else at
+        return at
 
     def _open_digits(self, text: str) -> int:
         """From where on the digits in the last lines could be the beginning of a form broken into lines."""
