@@ -120,6 +120,16 @@ def settled(tmux: Tmux) -> None:
     tmux.until("m message")
 
 
+def test_slash_stop_stops_the_turn(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve(asking("echo begun; sleep 1000")), *FREE)
+    tmux.type("/stop", "Enter")
+    tmux.until("! No turn is running.")
+    tmux.type("work", "Enter")
+    tmux.until("· begun")
+    tmux.type("/stop", "Enter")
+    tmux.until("■ interrupted: Stopped by request.")
+
+
 def test_an_approval_is_given_by_one_key(tmux: Tmux) -> None:
     tmux.open("chat", "--mode", "ask", "--model", tmux.machine.serve(asking("touch made"), {"text": "Fine."}))
     tmux.type("make it", "Enter")

@@ -83,6 +83,29 @@ def test_commands_that_look_print_what_the_command_line_prints(tmux: Tmux) -> No
     assert (tmux.machine.workspace / "notes.md").exists()
 
 
+def test_a_wrong_argument_is_refused_and_changes_nothing(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "The only answer."}), *FREE)
+    for command, refused in (
+        ("/retry", "There is no answer to ask for again."),
+        ("/compact", "The history is too short to compact."),
+        ("/help nope", "There is no command /nope."),
+    ):
+        tmux.type(command, "Enter")
+        tmux.until(f"! {refused}")
+    tmux.type("ask", "Enter")
+    tmux.until("■ done")
+    for command, refused in (
+        ("/retry nonsense", "The provider of the model nonsense is unknown."),
+        ("/compact nope", "'nope' says nothing about compacting."),
+    ):
+        tmux.type(command, "Enter")
+        tmux.until(f"! {refused}")
+    kinds = {event["kind"] for event in tmux.machine.events(tmux.machine.only_session()["id"])}
+    assert kinds.isdisjoint({"Undone", "Compacted"})
+    tmux.type("/memory add we use tabs", "Enter")
+    tmux.until("remembered: we use tabs")
+
+
 def test_an_answer_is_copied_and_asked_for_again_by_another_model(tmux: Tmux) -> None:
     programs = tmux.machine.home.parent / "bin"
     programs.mkdir()

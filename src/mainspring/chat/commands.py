@@ -90,11 +90,10 @@ def _named(line: str) -> list[Attached]:
 
 async def _help(desk: Desk, name: str) -> None:
     palette = desk.surface.palette
-    chosen = (
-        {name.removeprefix("/"): COMMANDS[name.removeprefix("/")]}
-        if name.removeprefix("/") in COMMANDS
-        else COMMANDS
-    )
+    name = name.removeprefix("/")
+    if name and name not in COMMANDS:
+        raise UsageError(f"There is no command /{name}.", remedy="/help alone lists them.")
+    chosen = {name: COMMANDS[name]} if name else COMMANDS
     columns = desk.surface.columns
     rows = _table([(f"/{each} {command.usage}", command.help) for each, command in chosen.items()], columns)
     has_keys, bold = not desk.surface.takes_lines, palette.paint

@@ -165,8 +165,9 @@ class ChatLoop:
             self.say_error(error)
 
     def stop(self) -> bool:
-        if self.doing is not None and not self.doing.done():
-            self.doing.cancel()
+        doing = self.doing
+        if doing is not None and not doing.done() and doing is not asyncio.current_task():
+            doing.cancel()
             return True
         if self._stop_turn is None or not self.is_running:
             return False

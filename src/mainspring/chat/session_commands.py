@@ -81,7 +81,9 @@ async def _proceed(desk: Desk, _: str) -> None:
 
 
 async def _compact(desk: Desk, how: str) -> None:
-    await (desk.own.expand() if how == "undo" else desk.own.compact())
+    if how not in ("", "undo"):
+        raise UsageError(f"{how!r} says nothing about compacting.", remedy="/compact, or /compact undo")
+    await (desk.own.expand() if how else desk.own.compact())
 
 
 async def _stop(desk: Desk, handle: str) -> None:
@@ -116,11 +118,13 @@ async def _rewind(desk: Desk, words: str) -> None:
 
 
 async def _retry(desk: Desk, how: str) -> None:
-    said = await desk.own.undo("both")
+    if not await _said(desk):
+        raise UsageError("There is no answer to ask for again.")
     if how in get_args(Effort):
         await desk.own.set_effort(cast("Effort", how))
     elif how:
-        await desk.own.set_model(how)
+        await desk.own.set_model(how)  # a wrong name must not cost the answer that is there
+    said = await desk.own.undo("both")
     await desk.own.say(said.text, said.media)
 
 

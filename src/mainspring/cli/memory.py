@@ -39,6 +39,7 @@ def add_command(folder: Path, text: str) -> None:
     """Remember TEXT."""
     for gone in remember(load_config(), folder, text):
         click.echo(plain(f"forgotten because memory is full: {gone.text}"), err=True)
+    click.echo(plain(f"remembered: {text}"))
 
 
 @memory_command.command("forget")

@@ -91,7 +91,7 @@ class Compactor:
                 chosen, stubbed=tuple(sorted({*found.earlier.stubbed, *chosen.stubbed}))
             )
         size = len(summary) + size_after(found.outline, chosen)
-        if size > _WORTH_IT * (len(found.earlier.summary) + found.outline.size):
+        if size >= _WORTH_IT * (len(found.earlier.summary) + found.outline.size):
             return None
         return Compacted(
             summary=summary,
