@@ -185,6 +185,11 @@ def test_ctrl_j_makes_a_line_and_history_brings_it_back_in_the_next_chat(tmux: T
     assert tmux.left() == 0
     tmux.open("chat", "--model", tmux.machine.serve({"text": "Again."}), *FREE)
     tmux.keys("C-r")
+    tmux.type("nothing of it")
+    tmux.until(lambda _: "search: nothing" in tmux.screen())
+    tmux.keys("C-c")
+    tmux.until(lambda _: "search:" not in tmux.screen())
+    tmux.keys("C-r")
     tmux.type("on")
     tmux.until(lambda _: "search: on" in tmux.screen() and "› one" in tmux.screen())
     tmux.keys("Enter", "Enter")

@@ -38,6 +38,10 @@ def test_every_mark_of_a_line_is_explained_and_has_a_word() -> None:
         assert not worded(f"  {mark} text").lstrip().startswith(mark)
 
 
+def test_a_quote_has_a_word() -> None:
+    assert worded("▌ as they say") == "quote: as they say"
+
+
 def test_a_diff_has_words_for_its_signs() -> None:
     diff = "    12 - return 1\n    12 + return 2\n    13   end"
     assert [worded(line) for line in diff.split("\n")] == [

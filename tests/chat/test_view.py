@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from mainspring.chat.blocks import call_block, changes_block, diff_lines
+from mainspring.chat.blocks import call_block, changes_block, diff_lines, said_block
 from mainspring.chat.palette import Palette
 from mainspring.chat.view import View
 from mainspring.chat.width import clipped_name
@@ -166,6 +166,12 @@ def test_of_what_was_pasted_the_beginning_is_shown() -> None:
     assert (lines[0], lines[19], lines[20]) == ("› line 0", "  line 19", "  … 4,980 more lines")
     assert _shown(view, UserSaid(text="\n".join("x" * 21)))[-1] == "  x", "one line more is shown as it is"
     assert len(_shown(view, UserSaid(text="x" * 100_000))[0]) < 5000
+
+
+def test_what_was_said_is_broken_at_words() -> None:
+    message = UserSaid(text="make the failing test of the shop pass\n    and indent")
+    said = said_block(message, PALETTE, is_steering=False, here=Origin(), columns=24)
+    assert said.split("\n") == ["› make the failing test", "  of the shop pass", "      and indent"]
 
 
 DELEGATED = CallAsked(call="c", name="delegate", arguments='{"task": "count the files"}')

@@ -135,6 +135,14 @@ def test_a_cap_refuses_with_the_numbers_and_what_to_raise(case: str) -> None:
     assert not turn.events(SpendReserved)
 
 
+def test_what_a_running_request_may_cost_is_not_settled_yet() -> None:
+    turn = Journaled(limits=Limits(max_cost_usd=1.0))
+    request, ledger = taken(turn), turn.state.ledger
+    assert ledger.settled_usd == 0 < ledger.spent_usd
+    paid(turn, request)
+    assert 0 < ledger.settled_usd == ledger.spent_usd
+
+
 def test_what_is_not_a_step_does_not_count_as_one() -> None:
     turn = Journaled(limits=Limits(max_steps=1))
     taken(turn, source="title")

@@ -49,6 +49,7 @@ _ROOM_FOR_WORDS = 50
 _SHOWN_FILES = 4
 _SAID_LINES = 20
 _SAID_CHARS = 4000
+_ABOUT = ("why it is asked", "always would allow")
 _MARGIN = " " * 7
 _TAB = 4
 _UNSHOWN = (SessionStarted, SessionResumed, SandboxChosen, ApprovalAsked)
@@ -80,18 +81,19 @@ def event_block(event: Event, palette: Palette, *, columns: int = _WIDE) -> str:
     return "" if is_own or isinstance(event, _UNSHOWN) else palette.marked(wrapped(as_text(event), columns))
 
 
-def said_block(said: UserSaid, palette: Palette, *, is_steering: bool, here: Origin) -> str:
+def said_block(
+    said: UserSaid, palette: Palette, *, is_steering: bool, here: Origin, columns: int = _WIDE
+) -> str:
     """What a person said, and from where when that is not this chat; of what was pasted the beginning."""
-    first, *rest = (
-        line[:_SAID_CHARS] + "…" * (len(line) > _SAID_CHARS) for line in plain(said.text).split("\n")
-    )
+    given = [line[:_SAID_CHARS] + "…" * (len(line) > _SAID_CHARS) for line in plain(said.text).split("\n")]
+    left = len(given) - _SAID_LINES
+    shown = given[:_SAID_LINES] if left > 1 else given
+    first, *rest = (part for line in shown for part in wrapped(line, columns - 2).split("\n"))
     where = sender(said.origin, here)
     hints = [*(["steers the turn"] if is_steering else []), *([where] if where else [])]
     hint = palette.paint(f"  ({', '.join(hints)})", "dim") if hints else ""
     lines = [palette.paint("› ", "cyan", "bold") + palette.paint(first, "bold") + hint]
-    left = len(rest) + 1 - _SAID_LINES
-    shown = rest[: _SAID_LINES - 1] if left > 1 else rest
-    lines += ["  " + palette.paint(line, "bold") for line in shown]
+    lines += ["  " + palette.paint(line, "bold") for line in rest]
     lines += [palette.paint(f"  … {plural(left, 'more line')}", "dim")] if left > 1 else []
     return "\n".join([*lines, *(palette.paint(line, "dim") for line in attachment_lines(said.media))])
 
@@ -104,6 +106,12 @@ def sender(origin: Origin | None, here: Origin) -> str:
     return f"from {' on '.join(filter(None, (who, origin.device if who else '')))} {origin.face}".replace(
         "  ", " "
     ).strip()
+
+
+def wrapped_question(text: str, columns: int) -> str:
+    """What is asked about stands as it is: only words about it are broken at words."""
+    lines = text.split("\n")
+    return "\n".join(wrapped(line, columns) if line.lstrip().startswith(_ABOUT) else line for line in lines)
 
 
 def question_block(text: str, palette: Palette) -> str:

@@ -160,7 +160,7 @@ def _add_control(keys: KeyBindings, screen: TerminalScreen, controls: Controls) 
     def _leave_insert(event: KeyPressEvent) -> None:
         event.app.vi_state.input_mode = InputMode.NAVIGATION
 
-    @keys.add("c-c")
+    @keys.add("c-c", filter=~is_searching)
     def _interrupt(event: KeyPressEvent) -> None:
         if presses.is_second("c-c"):
             controls.quit()

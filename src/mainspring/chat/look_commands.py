@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from mainspring.app.build import skills_of
 from mainspring.app.operations.memory import remember
 from mainspring.app.operations.status import session_status
-from mainspring.chat.blocks import event_block
+from mainspring.chat.blocks import event_block, wrapped_question
 from mainspring.chat.choosing import REASONINGS, THEMES, choose
 from mainspring.chat.cli_output import cli_output
 from mainspring.chat.desk import Desk, SlashCommand
@@ -179,7 +179,7 @@ async def _view(desk: Desk, _: str) -> None:
     texts = [question_text(each, number=number, limit=sys.maxsize) for number, each in enumerate(asked, 1)]
     if not texts:
         raise UsageError("No question is open.")
-    await desk.surface.show_pages(plain("\n".join(texts)))
+    await desk.surface.show_pages(wrapped_question(plain("\n".join(texts)), desk.surface.columns))
 
 
 async def _reasoning(desk: Desk, how: str) -> None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mainspring import __version__
 from mainspring.app.operations.timeline import diffs_of
 from mainspring.chat.bar import bar_line
-from mainspring.chat.blocks import head_block, question_block
+from mainspring.chat.blocks import head_block, question_block, wrapped_question
 from mainspring.chat.line import Chips
 from mainspring.chat.palette import Theme
 from mainspring.chat.questions import OpenQuestions
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.05
 _SHOWN_WAITING = 3
-_ABOUT = ("why it is asked", "always would allow")
 RENDERER = "mainspring.chat.rich_text"
 _SESSIONS = "mainspring.chat.chat_sessions"
 OPENING = "opening the session…"
@@ -304,12 +303,7 @@ class ChatLoop:
         self.seat.leave()
 
     def _on_asked(self, question: ApprovalAsked, number: int) -> None:
-        # What is asked about stands as it is: only words about it are broken at words.
-        lines = plain(question_text(question, number=number)).split("\n")
-        columns = self.surface.columns
-        text = "\n".join(
-            wrapped(line, columns) if line.lstrip().startswith(_ABOUT) else line for line in lines
-        )
+        text = wrapped_question(plain(question_text(question, number=number)), self.surface.columns)
         self.surface.write(question_block(text, self.surface.palette))
 
     def _on_questions(self) -> None:

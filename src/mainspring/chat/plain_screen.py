@@ -37,6 +37,7 @@ _WORDS = {
     "⚒": "fix:",
     "→": "call:",
     "⚠": "attention:",
+    "▌": "quote:",
 }
 _DIFF = re.compile(r"(\s+\d+) ([+-]) ")
 _COLUMNS = 80

@@ -162,7 +162,9 @@ class View:
         match event:
             case UserSaid():
                 self.is_begun = True
-                said = said_block(event, self.palette, is_steering=self._is_turn, here=self._here)
+                said = said_block(
+                    event, self.palette, is_steering=self._is_turn, here=self._here, columns=self._room
+                )
                 return [*self._finish_text(), self._spaced(said)]
             case AssistantSaid():
                 return self._take_reply(event, now_s)

@@ -99,6 +99,11 @@ class Ledger:
         return self.tally("session").usd
 
     @property
+    def settled_usd(self) -> float:
+        """Without what the requests that are under way cost at most."""
+        return self._scopes["session"].usd
+
+    @property
     def spent_tokens(self) -> int:
         return self.tally("session").tokens
 

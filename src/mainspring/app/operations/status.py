@@ -42,7 +42,7 @@ def session_status(session: Session) -> SessionStatus:
         sandbox=chosen.name if (chosen := runtime.commands.chosen) else "",
         tokens=runtime.history.estimated_tokens(state.prompt_size),
         window=runtime.models.current.context_tokens,
-        spent_usd=state.ledger.spent_usd,
+        spent_usd=state.ledger.settled_usd,
         cap_usd=least[0] if least else None,
         left_usd=least[1] if least else None,
         processes=len(state.processes.open),
