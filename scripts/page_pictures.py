@@ -1,4 +1,4 @@
-"""Draws `docs/pictures/page-*.png`, the views of `mainspring serve`: `make pictures`.
+"""Draws `docs/images/page-*.png`, the views of `mainspring serve`: `make pictures`.
 
 A real server in a temporary home, real sessions with a scripted model, and Debian's Chromium. Paths of this
 machine are replaced. People look at the pictures, so no test compares them; tests/serve opens the same views.
@@ -20,7 +20,7 @@ from typing import Any, Self
 import httpx2
 from playwright.sync_api import Browser, Page, sync_playwright
 
-PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+PICTURES = Path(__file__).parent.parent / "docs" / "images"
 PRICE = {"input": 3.0, "output": 15.0}
 DESKTOP, PHONE = (1100, 760), (360, 740)
 AGENT = """\

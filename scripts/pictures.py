@@ -1,4 +1,4 @@
-"""Draws `docs/pictures`: `make pictures`.
+"""Draws `docs/images`: `make pictures`.
 
 They show what real commands printed in a temporary folder: a run with a scripted model, the report of a goal
 that a small script worked on, and screens of the chat as tmux has them (`tests/chat/screens.py`). Session ids
@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+PICTURES = Path(__file__).parent.parent / "docs" / "images"
 COLUMNS = 100
 CHAR_PX, LINE_PX, MARGIN_PX = 7.85, 19, 18
 

@@ -192,7 +192,7 @@ def in_substance(lines: list[str]) -> list[str]:
 def test_pictures_show_what_the_program_prints(name: str) -> None:
     pictures = load_script("pictures")
     lines = pictures.run_lines() if name == "run" else pictures.report_lines()
-    drawn = pictures.text_of((ROOT / "docs" / "pictures" / f"{name}.svg").read_text("utf-8"))
+    drawn = pictures.text_of((ROOT / "docs" / "images" / f"{name}.svg").read_text("utf-8"))
     now = pictures.text_of(pictures.draw(lines, pictures.DARK, title=""))
     assert in_substance(drawn) == in_substance(now), "run `make pictures`"
 

@@ -10,7 +10,7 @@ import pytest
 from scripts.pictures import DARK, draw_screen, text_of
 from tests.chat.screens import SITUATIONS, screen_of
 
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+PICTURES = Path(__file__).parents[2] / "docs" / "images"
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
