@@ -29,6 +29,12 @@ def test_lines_are_answered_with_lines_and_words(machine: Machine) -> None:
     assert "›" not in ran.stdout
 
 
+def test_going_back_offers_messages_also_where_only_words_shall_be_taken_back(machine: Machine) -> None:
+    model = machine.serve({"text": "Fine."})
+    ran = piped(machine, "do it\n/rewind conversation\n", "--model", model, "--plain", *FREE)
+    assert re.search(r"Go back to before:\n  \d+: .* do it\n", ran.stdout), ran.stdout
+
+
 def test_every_mark_of_a_line_is_explained_and_has_a_word() -> None:
     written = "".join(path.read_text("utf-8") for path in Path(documents.__file__).parent.glob("*lines.py"))
     marks = set(re.findall(r'["\n] *([\u2190-\u2bff])[ {"]', written))

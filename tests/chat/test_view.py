@@ -29,6 +29,7 @@ from mainspring.events import (
     Recorded,
     RequestFailed,
     TextDelta,
+    ThinkingDelta,
     TurnEnded,
     TurnStarted,
     UserSaid,
@@ -166,6 +167,17 @@ def test_of_what_was_pasted_the_beginning_is_shown() -> None:
     assert (lines[0], lines[19], lines[20]) == ("› line 0", "  line 19", "  … 4,980 more lines")
     assert _shown(view, UserSaid(text="\n".join("x" * 21)))[-1] == "  x", "one line more is shown as it is"
     assert len(_shown(view, UserSaid(text="x" * 100_000))[0]) < 5000
+
+
+def test_thoughts_in_full_are_broken_at_words() -> None:
+    view = View(Palette(), str, here=Origin(), columns=lambda: 24)
+    view.reasoning = "on"
+    view.take(Recorded(0, 0, ThinkingDelta(text="first I look at the tests of the shop")), now_s=0.0)
+    (shown,) = view.take(Recorded(0, 0, TextDelta(text="So")), now_s=1.0)
+    assert re.sub(r"\x1b\[[\d;]*m", "", shown).split("\n")[-2:] == [
+        "  first I look at the",
+        "  tests of the shop",
+    ]
 
 
 def test_what_was_said_is_broken_at_words() -> None:

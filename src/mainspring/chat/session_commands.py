@@ -100,6 +100,8 @@ async def _undo(desk: Desk, scope: str) -> None:
 
 async def _rewind(desk: Desk, words: str) -> None:
     number, _, scope = words.partition(" ")
+    if number.removeprefix("--") in _EXTENTS:
+        number, scope = "", number
     said = await _said(desk)
     if not number:
         choices = [Choice(str(seq), f"{_clock(time_us)[11:]} {_title(text)}", _preview(text))
@@ -231,7 +233,8 @@ SESSION_COMMANDS: dict[str, SlashCommand] = {
     "retry": SlashCommand(_retry, "The last answer again, perhaps by another model.", "[MODEL|EFFORT]"),
     "stop": SlashCommand(_stop, "Stop the turn, or a background process.", "[HANDLE]"),
     "undo": SlashCommand(_undo, "Take the last turn back.", "[both|files|conversation]"),
-    "rewind": SlashCommand(_rewind, "Go back to before an earlier message.", "[NUMBER] [SCOPE]"),
+    "rewind": SlashCommand(_rewind, "Go back to before an earlier message; SCOPE as of /undo.",
+    "[NUMBER] [SCOPE]"),
     "compact": SlashCommand(_compact, "Shorten the history; nothing is lost.", "[undo]"),
     "clear": SlashCommand(_clear, "Begin a new session here."),
     "resume": SlashCommand(_resume, "Go on with another session of this folder.", "[SESSION]"),

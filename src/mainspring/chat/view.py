@@ -345,7 +345,8 @@ class View:
         if self.reasoning == "off":
             return []
         if self.reasoning == "on":
-            lines = "\n".join(paint(f"  {line}", "dim", "italic") for line in thought.split("\n"))
+            broken = wrapped(thought, self._room - 2).split("\n")
+            lines = "\n".join(paint(f"  {line}", "dim", "italic") for line in broken)
             return [self._spaced(f"{paint('✻ thinking', 'dim')}\n{lines}")]
         seconds = f" for {took(now_s - since)}" if since and took(now_s - since) else ""
         folded = f"✻ thought{seconds} ({plural(len(thought.split()), 'word')}; /reasoning on shows them)"
