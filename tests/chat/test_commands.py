@@ -106,6 +106,22 @@ def test_a_wrong_argument_is_refused_and_changes_nothing(tmux: Tmux) -> None:
     tmux.until("remembered: we use tabs")
 
 
+def test_the_bar_counts_no_process_that_has_ended(tmux: Tmux) -> None:
+    waits = {"command": "until [ -e go ]; do sleep 0.05; done", "background": True}
+    reply = {"calls": [{"name": "shell", "arguments": waits}]}
+    tmux.open("chat", "--model", tmux.machine.serve(reply, {"text": "It runs."}), *FREE)
+    tmux.type("watch", "Enter")
+    tmux.until(lambda seen: "■ done" in seen and "· 1 process" in tmux.screen())
+    (tmux.machine.workspace / "go").touch()
+
+    def is_over() -> bool:
+        tmux.type("/ps", "Enter")
+        return "No background processes." in tmux.screen()
+
+    eventually(is_over)
+    tmux.until(lambda _: "· 1 process" not in tmux.screen())
+
+
 def test_an_answer_is_copied_and_asked_for_again_by_another_model(tmux: Tmux) -> None:
     programs = tmux.machine.home.parent / "bin"
     programs.mkdir()

@@ -109,6 +109,11 @@ def is_alive(status: Status | None) -> bool:
     return status is not None and (status.state == "running" or bool(status.left_running))
 
 
+def count_running(processes: Processes) -> int:
+    """How many run now; the journal hears of an end only with the next step."""
+    return sum(is_alive(status_of(process)) for process in processes.open)
+
+
 def end_of(process: Process, status: Status | None, *, call: str = "") -> ProcessEnded | None:
     """The end of a process, as it is to be recorded; None while it runs."""
     if status is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mainspring.events import Effort, WaitStarted
+from mainspring.folds.processes import count_running
 from mainspring.session.session import Session, runtime_of
 
 
@@ -31,7 +32,7 @@ class SessionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def session_status(session: Session) -> SessionStatus:
-    """What the folds of a session say now; reads nothing."""
+    """What the folds of a session say now, and the keepers of its processes."""
     runtime, state = runtime_of(session), session.state
     least = state.ledger.least_left(runtime.limits, None)
     return SessionStatus(
@@ -45,7 +46,7 @@ def session_status(session: Session) -> SessionStatus:
         spent_usd=state.ledger.settled_usd,
         cap_usd=least[0] if least else None,
         left_usd=least[1] if least else None,
-        processes=len(state.processes.open),
+        processes=count_running(state.processes),
         waits=tuple(each.started for each in state.waits.open),
         is_running=session.is_running,
     )
