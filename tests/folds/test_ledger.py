@@ -137,10 +137,12 @@ def test_a_cap_refuses_with_the_numbers_and_what_to_raise(case: str) -> None:
 
 def test_what_a_running_request_may_cost_is_not_settled_yet() -> None:
     turn = Journaled(limits=Limits(max_cost_usd=1.0))
-    request, ledger = taken(turn), turn.state.ledger
-    assert ledger.settled_usd == 0 < ledger.spent_usd
+    request = taken(turn)
+    used = turn.state.ledger.tally("session")
+    assert used.settled_usd == 0 < used.usd
     paid(turn, request)
-    assert 0 < ledger.settled_usd == ledger.spent_usd
+    used = turn.state.ledger.tally("session")
+    assert 0 < used.settled_usd == used.usd
 
 
 def test_what_is_not_a_step_does_not_count_as_one() -> None:

@@ -99,11 +99,6 @@ class Ledger:
         return self.tally("session").usd
 
     @property
-    def settled_usd(self) -> float:
-        """Without what the requests that are under way cost at most."""
-        return self._scopes["session"].usd
-
-    @property
     def spent_tokens(self) -> int:
         return self.tally("session").tokens
 
@@ -112,6 +107,7 @@ class Ledger:
         held = [each.reserved for each in self._held.values() if opened in each.scopes]
         return Tally(
             usd=rounded_usd(opened.usd + sum(spend.usd for spend in held)),
+            settled_usd=opened.usd,
             tokens=opened.tokens + sum(spend.tokens for spend in held),
             steps=opened.steps,
             calls=opened.calls,
@@ -199,8 +195,7 @@ class Ledger:
     def least_left(
         self, limits: Limits, today: Tally | None, child: str = ""
     ) -> tuple[float, float, CapScope] | None:
-        """The cap on money that leaves the least, what it leaves, and its scope; None when money is not
-        capped."""
+        """The cap on money that leaves the least, what it leaves, and its scope; None without such a cap."""
         caps: list[tuple[float, float, CapScope]] = [
             (cap.usd, cap.usd - used.usd, scope)
             for scope, cap, used in self._capped(limits, today, child)

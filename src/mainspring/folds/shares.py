@@ -12,9 +12,10 @@ from mainspring.folds.caps import cap_of
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """What was used in one scope, the reserved included; `day` is the date of a day's."""
+    """What was used in one scope, with the reserved but for `settled_usd`; `day` is the date of a day's."""
 
     usd: float = 0.0
+    settled_usd: float = 0.0
     tokens: int = 0
     steps: int = 0
     calls: int = 0

@@ -43,7 +43,7 @@ def session_status(session: Session) -> SessionStatus:
         sandbox=chosen.name if (chosen := runtime.commands.chosen) else "",
         tokens=runtime.history.estimated_tokens(state.prompt_size),
         window=runtime.models.current.context_tokens,
-        spent_usd=state.ledger.settled_usd,
+        spent_usd=state.ledger.tally("session").settled_usd,
         cap_usd=least[0] if least else None,
         left_usd=least[1] if least else None,
         processes=count_running(state.processes),

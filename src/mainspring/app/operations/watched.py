@@ -52,7 +52,7 @@ class WatchedSession:
             sandbox="",
             tokens=0,  # what its next request takes is known to that process alone
             window=None,
-            spent_usd=state.ledger.settled_usd,
+            spent_usd=state.ledger.tally("session").settled_usd,
             cap_usd=None,
             left_usd=None,
             processes=len(state.processes.open),
