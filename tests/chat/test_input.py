@@ -40,6 +40,22 @@ def test_enter_steers_and_alt_enter_queues(tmux: Tmux) -> None:
     assert b"later please" not in tmux.machine.seen[1].body
 
 
+def test_what_is_entered_while_a_command_runs_is_shown_and_taken_back(tmux: Tmux) -> None:
+    tmux.open("chat", "--model", tmux.machine.serve({"text": "Fine."}), *FREE)
+    tmux.type("!until [ -e go ]; do sleep 0.05; done", "Enter")
+    tmux.until(lambda _: "! until" in tmux.screen())
+    tmux.type("say this", "Enter")
+    tmux.until(lambda _: "⋯ next: say this" in tmux.screen())
+    tmux.keys("Up")
+    tmux.until(lambda _: "› say this" in tmux.screen() and "⋯ next" not in tmux.screen())
+    tmux.type(" instead", "Enter")
+    tmux.until(lambda _: "⋯ next: say this instead" in tmux.screen())
+    (tmux.machine.workspace / "go").touch()
+    tmux.until("■ done")
+    assert b"say this instead" in tmux.machine.seen[-1].body
+    assert len(tmux.machine.seen) == 1
+
+
 def test_a_queued_message_is_taken_back(tmux: Tmux) -> None:
     tmux.open("chat", "--model", tmux.machine.serve(WAITS, {"text": "Done."}), *FREE)
     tmux.type("wait", "Enter")

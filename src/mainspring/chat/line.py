@@ -6,6 +6,7 @@ import asyncio
 import re
 import shutil
 import subprocess
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
 from prompt_toolkit.buffer import Buffer
@@ -51,6 +52,20 @@ class ProjectHistory(History):
 
     def store_string(self, string: str) -> None:
         self._keep(string)
+
+
+class EnteredLines(asyncio.Queue[str]):
+    """What was entered and is not begun yet; it can be looked at, and the last taken back."""
+
+    def _init(self, maxsize: int) -> None:  # noqa: ARG002
+        self._queue = deque[str]()
+
+    @property
+    def texts(self) -> Sequence[str]:
+        return tuple(self._queue)
+
+    def take_back(self) -> str | None:
+        return self._queue.pop() if self._queue else None
 
 
 class Chips:

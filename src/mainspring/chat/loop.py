@@ -18,7 +18,7 @@ from mainspring import __version__
 from mainspring.app.operations.timeline import diffs_of
 from mainspring.chat.bar import bar_line
 from mainspring.chat.blocks import head_block, question_block, wrapped_question
-from mainspring.chat.line import Chips
+from mainspring.chat.line import Chips, EnteredLines
 from mainspring.chat.palette import Theme
 from mainspring.chat.questions import OpenQuestions
 from mainspring.chat.seat import ChatOptions, Seat
@@ -77,7 +77,7 @@ class ChatLoop:
         """The open questions that the person has begun to answer."""
         self._headed = ("", "")
         """The session whose head stands above, and its mode."""
-        self.entered: asyncio.Queue[str] = asyncio.Queue()
+        self.entered = EnteredLines()
         self._loop = asyncio.get_running_loop()
 
     async def run(self) -> None:
@@ -197,6 +197,8 @@ class ChatLoop:
             self.surface.refresh()
 
     def take_queued(self) -> str | None:
+        if (line := self.entered.take_back()) is not None:
+            return line
         for each in (self.waiting.queue, self.waiting.steers) if self.waiting else ():
             if each.texts and (text := each.take_back()) is not None:
                 return self.chips.paste(text)
@@ -277,6 +279,7 @@ class ChatLoop:
         steers = self.waiting.steers.texts if self.waiting else ()
         waiting = [f"⋯ steering: {plain_name(each)}" for each in steers]
         waiting += [f"⋯ queued: {plain_name(each)}" for each in self._queued]
+        waiting += [f"⋯ next: {plain_name(each)}" for each in self.entered.texts]
         if len(waiting) > _SHOWN_WAITING:
             left = len(waiting) - _SHOWN_WAITING + 1
             waiting[_SHOWN_WAITING - 1 :] = [f"⋯ and {left} more: /queue"]
