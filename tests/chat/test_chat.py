@@ -126,8 +126,12 @@ def test_slash_stop_stops_the_turn(tmux: Tmux) -> None:
     tmux.until("! No turn is running.")
     tmux.type("work", "Enter")
     tmux.until("· begun")
+    tmux.type("/retry high", "Enter")
+    tmux.until("! A turn is running.")
     tmux.type("/stop", "Enter")
     tmux.until("■ interrupted: Stopped by request.")
+    kinds = {event["kind"] for event in tmux.machine.events(tmux.machine.only_session()["id"])}
+    assert kinds.isdisjoint({"EffortChosen", "Undone"})
 
 
 def test_an_approval_is_given_by_one_key(tmux: Tmux) -> None:

@@ -120,6 +120,7 @@ async def _rewind(desk: Desk, words: str) -> None:
 
 
 async def _retry(desk: Desk, how: str) -> None:
+    desk.check_idle()
     if not await _said(desk):
         raise UsageError("There is no answer to ask for again.")
     if how in get_args(Effort):
