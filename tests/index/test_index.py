@@ -156,6 +156,26 @@ def test_files_that_cannot_be_read_are_told_and_not_tried_again(tmp_path: Path) 
     assert again.read == 0
 
 
+def test_what_no_sandbox_could_read_is_read_once_there_is_one(tmp_path: Path) -> None:
+    files = {"shop/model.py": MODEL, "notes.md": "# Wheels\n"}
+    root = repository(tmp_path, files)
+
+    async def main(config: Config) -> tuple[IndexChange, Any]:
+        async with repository_index(config, root) as index:
+            change = await index.update()
+            with index.store() as store:
+                return change, (store.status(root).problems, store.definitions("Car"))
+
+    (tmp_path / "bin").mkdir()
+    bare = load_config({**config_in(tmp_path).environment, "PATH": str(tmp_path / "bin")})
+    _, (problems, _) = asyncio.run(main(bare))
+    if not problems:
+        pytest.skip("this system has a sandbox without any program")
+    assert next(iter(problems)).startswith("No sandbox works here")
+    change, (problems, found) = asyncio.run(main(config_in(tmp_path)))
+    assert (change.read, problems, len(found)) == (1, {}, 1)
+
+
 def test_secrets_by_their_name_are_not_in_it(tmp_path: Path) -> None:
     root = repository(tmp_path, {"a.py": "x = 1\n", ".env": "KEY=1\n", "id_rsa": "-----BEGIN\n"})
     _, paths = indexed(tmp_path, root, ask("paths"))

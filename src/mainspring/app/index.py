@@ -20,6 +20,7 @@ from mainspring.checks import NotChecked
 from mainspring.checks.grammars import GRAMMARS, OUTLINED
 from mainspring.checks.syntax import Syntax
 from mainspring.disk.files import try_locked
+from mainspring.errors import SandboxError
 from mainspring.index import IndexDamaged, index_file
 from mainspring.index.store import IndexStore
 from mainspring.index.update import (
@@ -32,6 +33,7 @@ from mainspring.index.update import (
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Files
 from mainspring.settings import Config
+from mainspring.tools import ToolFailed
 from mainspring.tools.documents import document_text
 from mainspring.workspace.instructions import repository_root
 
@@ -55,16 +57,6 @@ def is_code(path: str) -> bool:
     return suffix in OUTLINED or suffix in _SHELL
 
 
-def _symbols_by(syntax: Syntax) -> ReadSymbols:
-    async def read(path: str, content: bytes) -> Any:
-        try:
-            return await syntax.symbols(path, content)
-        except NotChecked as error:
-            raise NotIndexed(str(error)) from error
-
-    return read
-
-
 class _Place(msgspec.Struct, frozen=True):
     files: Files
     sandbox: Callable[[], Awaitable[Sandbox]]
@@ -83,6 +75,7 @@ class RepositoryIndex:
             for _ in range(min(_MAX_PARSERS, os.cpu_count() or 1))
         ]
         self._sandbox: Sandbox | None = None
+        self._refused: SandboxError | None = None
         self._turn = asyncio.Lock()
 
     @property
@@ -134,22 +127,42 @@ class RepositoryIndex:
     async def _filled(
         self, run: Callable[[Updater], Awaitable[IndexChange]], on_progress: Progress, until_s: float
     ) -> IndexChange:
+        self._refused = None
         with self.store() as store:
             place = _Place(self._files, self._confined)
 
             async def text_of(path: str, data: bytes, kind: str) -> str:
-                return await document_text(place, path, data, kind)
+                try:
+                    return await document_text(place, path, data, kind)
+                except ToolFailed as error:
+                    if self._refused:
+                        raise NotIndexed(self._refused.message, is_passing=True) from error
+                    raise
 
             reader: DocumentText = text_of
-            parsers = [_symbols_by(each) for each in self._parsers]
+            parsers = [self._symbols_by(each) for each in self._parsers]
             made = Updater(self.root, self._files, store, parsers, is_code, reader, on_progress, until_s)
             return await run(made)
 
     async def _confined(self) -> Sandbox:
         async with self._turn:
-            if self._sandbox is None:
-                self._sandbox = await confine("", self._files.policy, self._config)
+            if self._refused:
+                raise self._refused
+            try:
+                self._sandbox = self._sandbox or await confine("", self._files.policy, self._config)
+            except SandboxError as error:
+                self._refused = error
+                raise
             return self._sandbox
+
+    def _symbols_by(self, syntax: Syntax) -> ReadSymbols:
+        async def read(path: str, content: bytes) -> Any:
+            try:
+                return await syntax.symbols(path, content)
+            except NotChecked as error:
+                raise NotIndexed(str(error), is_passing=self._refused is not None) from error
+
+        return read
 
 
 @asynccontextmanager

@@ -108,7 +108,8 @@ def _uses(name: str, folder: Path, *, is_json: bool) -> None:
 def _map(tokens: int, about: str, folder: Path, *, is_json: bool) -> None:
     """Show the files and symbols that most of this repository uses, within a number of tokens."""
     found = operations.map_of(load_config_or_defaults(), folder, tokens=tokens, about=about)
-    _show([json_line(found)] if is_json else (found.text or "Nothing here uses anything else.").split("\n"))
+    nothing = f"Nothing here uses anything else, or {tokens} tokens are too few for a line of it."
+    _show([json_line(found)] if is_json else (found.text or nothing).split("\n"))
 
 
 @index_command.command("conventions")

@@ -39,7 +39,12 @@ DocumentText = Callable[[str, bytes, str], Awaitable[str]]
 
 
 class NotIndexed(Exception):
-    """Why nothing is known of a file, in words for a person."""
+    """Why nothing is known of a file, in words for a person. What `is_passing` has not to do with the file,
+    which is looked at again the next time."""
+
+    def __init__(self, why: str, *, is_passing: bool = False) -> None:
+        super().__init__(why)
+        self.is_passing = is_passing
 
 
 class IndexChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,6 +178,8 @@ class Updater:
                 text = await self._document_text(path, data, found)
                 return {"passages": text_passages(path, storable(text))}
         except (NotIndexed, ToolFailed) as error:
+            if isinstance(error, NotIndexed) and error.is_passing:
+                return {"problem": str(error), "hash": b"", "ctime_ns": 0}
             why = str(error).removeprefix(f"{path} ").removeprefix("cannot be read: ")
             return {"problem": why.rstrip(".")}
         decoded = decode(data)

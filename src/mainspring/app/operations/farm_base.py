@@ -17,7 +17,8 @@ def beginning_commit(git: Git, *, is_landing: bool) -> str:
     if not commit:
         raise UsageError(
             f"{git.folder} is no git repository with a commit, so attempts have nothing to begin from.",
-            remedy="Run git init and commit, or use mainspring run --attempts, which needs no git.",
+            remedy="Run git init and commit, or work in the folder itself: `fix` without --worktree,"
+            " or mainspring run --attempts.",
         )
     if is_landing and not current_branch(git):
         raise UsageError(
