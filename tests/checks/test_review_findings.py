@@ -142,6 +142,20 @@ def test_what_became_of_a_review_is_a_fold_of_its_journal(later, text, finding, 
     assert (found.states, found.state) == ((finding,), review)
 
 
+def test_code_that_was_never_there_or_whose_folder_is_gone_says_nothing_of_a_finding():
+    removed = problem(file="gone.py", line=1, quote="def lock():")
+    (finding,) = verify([removed], parse_diff(DIFF), NOW.get).verified
+    assert finding.is_gone
+    ended = ReviewEnded(review="r", findings=(finding,))
+    events = [Recorded(1, 0, ReviewStarted(review="r", subject="s")), Recorded(2, 0, ended)]
+    assert past_reviews("s", events, NOW.get)[0].states == ("open",)
+    (here,) = verify([problem()], parse_diff(DIFF), NOW.get).verified
+    assert not here.is_gone
+    events = [events[0], Recorded(2, 0, ReviewEnded(review="r", findings=(here,)))]
+    assert past_reviews("s", events, {}.get)[0].states == ("changed",)
+    assert past_reviews("s", events, None)[0].states == ("open",)
+
+
 def test_own_confidence_is_compared_with_what_became_of_it():
     def one(review: str, confidence: int, verdict: Any) -> list:
         finding = ReviewFinding(

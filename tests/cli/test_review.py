@@ -72,6 +72,9 @@ def test_reviews_are_listed_settled_and_compared_with_their_confidence(project):
     settled = project.run("reviews", "dismiss", listed["review"], "1", "--why", "n is positive")
     assert "[1] dismissed: a.py:2" in settled.stdout, settled.stderr
     assert "80-100 0 of 1 (0 %)" in project.run("reviews", "calibration").stdout
+    (project.home / "sessions" / listed["session"] / "journal.sqlite").write_bytes(b"no journal" * 1000)
+    damaged = project.run("reviews")
+    assert damaged.returncode == 0, damaged.stderr
 
 
 def test_a_diff_of_files_that_are_not_utf8_is_taken_and_one_that_fits_nothing_here_says_so(project):

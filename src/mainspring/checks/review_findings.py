@@ -66,7 +66,8 @@ def verify(
         place = _place(each, by_path.get(each.file), content)
         finding = msgspec.convert(each, ReviewFinding, from_attributes=True)
         if isinstance(place, int):
-            verified.append(msgspec.structs.replace(finding, line=place))
+            is_gone = not stands_in(finding, content(each.file) or "")
+            verified.append(msgspec.structs.replace(finding, line=place, is_gone=is_gone))
         else:
             unverified.append(msgspec.structs.replace(finding, problem=place))
     return Sorted(_ordered(verified), _ordered(unverified))

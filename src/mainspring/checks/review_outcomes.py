@@ -71,10 +71,10 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def past_reviews(
-    session: str, events: Iterable[Recorded], content: Callable[[str], str | None]
+    session: str, events: Iterable[Recorded], content: Callable[[str], str | None] | None
 ) -> list[PastReview]:
     """The reviews of one journal, the first one first. `content` gives a file of its workspace as it is
-    now."""
+    now; without it the workspace is gone."""
     found: dict[str, PastReview] = {}
     for item in events:
         match item.event:
@@ -146,10 +146,13 @@ def _follow(reviews: Iterable[PastReview], event: object) -> None:
 
 
 def _state(
-    finding: ReviewFinding, settled: FindingSettled | None, content: Callable[[str], str | None]
+    finding: ReviewFinding, settled: FindingSettled | None, content: Callable[[str], str | None] | None
 ) -> FindingState:
+    """That code is not there says something only of code that was."""
     if settled:
         return settled.verdict
+    if content is None or finding.is_gone:
+        return "open"
     text = content(finding.file)
     return "open" if text is not None and stands_in(finding, text) else "changed"
 

@@ -26,7 +26,8 @@ class ReviewFinding(Value, frozen=True):
     """Something wrong in a change. `quote` is the code that it is about, as it stands at `line`; `why` is
     what happens, `reproduction` how to see it, `verified` how the reviewer made sure. `confidence` is what
     the reviewer thinks of it itself, from 0 to 100, which is no evidence. `problem` says why it could not be
-    verified."""
+    verified. `is_gone` says that the code stands in the diff alone: the change removed it, or was not applied
+    here."""
 
     file: str
     line: int
@@ -38,6 +39,7 @@ class ReviewFinding(Value, frozen=True):
     verified: str = ""
     confidence: int | None = None
     problem: str = ""
+    is_gone: bool = False
 
 
 class ReviewStarted(Event, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Literal
 
@@ -17,8 +18,8 @@ from mainspring.checks.review_outcomes import (
     calibration,
     past_reviews,
 )
-from mainspring.errors import UsageError
-from mainspring.events import FindingSettled
+from mainspring.errors import JournalError, UsageError
+from mainspring.events import FindingSettled, Recorded
 from mainspring.journal import events_in
 from mainspring.settings import Config
 
@@ -29,13 +30,20 @@ async def list_reviews(config: Config, *, limit: int) -> list[PastReview]:
     """The reviews of the newest `limit` sessions, the newest first."""
     store, found = sessions_of(config), list[PastReview]()
     for row in (await list_sessions(config))[:limit]:
-        async with journal_of(config, row.id) as reader:
-            if await reader.last("ReviewStarted") is None:
-                continue
-            events = [item async for item in events_in(reader, kinds=KINDS)]
-        workspace = Path(workspace_of(row, store, config))
-        found += past_reviews(row.id, events, content_in(workspace))
+        try:
+            async with journal_of(config, row.id) as reader:
+                if await reader.last("ReviewStarted") is None:
+                    continue
+                events = [item async for item in events_in(reader, kinds=KINDS)]
+        except JournalError:
+            continue  # `sessions` tells of a damaged one
+        found += await asyncio.to_thread(_reviews_at, workspace_of(row, store, config), row.id, events)
     return sorted(found, key=lambda each: each.time_us, reverse=True)
+
+
+def _reviews_at(place: str, session: str, events: list[Recorded]) -> list[PastReview]:
+    is_there = bool(place) and Path(place).is_dir()
+    return past_reviews(session, events, content_in(Path(place)) if is_there else None)
 
 
 async def load_calibration(config: Config, *, limit: int) -> Calibration:
