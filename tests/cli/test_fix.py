@@ -179,6 +179,27 @@ def test_a_fix_that_makes_tests_weaker_is_refused_and_taken_back(shop: Machine) 
     assert git(shop, "status", "--porcelain") == ""
 
 
+def test_a_command_that_no_longer_runs_what_failed_is_no_fix(shop: Machine) -> None:
+    makefile = shop.workspace / "Makefile"
+    path = os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))
+    makefile.write_text(f"check:\n\t{sys.executable} -m pytest -q -p no:cacheprovider test_sum.py\n")
+    (shop.workspace / "test_sum.py").write_text(
+        "from calc import total\n\n\ndef test_sum():\n    assert total([1, 2]) == 3\n"
+    )
+    git(shop, "add", "-A")
+    git(shop, "commit", "-qm", "check")
+    cheat = [
+        {"text": "", "calls": [shell("printf 'check:\\n\\ttrue\\n' > Makefile")]},
+        *[{"text": "Fixed."}] * 4,
+    ]
+    code, found = fix(shop, "make check", "--model", shop.serve(*cheat), "--attempts", "1", *FREE, PATH=path)
+    assert (code, found["outcome"]) == (1, "attempts")
+    passed, weaker = found["attempts"][0]["checks"][:2]
+    assert (passed["passed"], weaker["passed"]) == (True, False)
+    assert "names no test any more, and by itself still fails: test_sum.py::test_sum" in weaker["detail"]
+    assert "pytest" in makefile.read_text()
+
+
 def test_weaker_tests_count_when_a_person_allows_them_and_are_told(shop: Machine) -> None:
     code, found = fix(shop, UNITTEST, "--model", shop.serve(*WEAKER), "--allow-weaker-tests", *FREE)
     assert (code, found["outcome"]) == (0, "fixed")

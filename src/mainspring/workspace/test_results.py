@@ -55,6 +55,10 @@ _MARKS = lazy_pattern(
     r"(?: \(\d+ tests?[^)]*\))?(?: \(?\d+(?:\.\d+)? ?m?s\)?)?(?: # SKIP)?$",
     re.MULTILINE,
 )
+_SUM = lazy_pattern(
+    r"(?im)\b[1-9]\d* (?:tests? )?(?:passed|passing|succeeded)\b|\bran [1-9]\d* tests?\b|^# pass [1-9]"
+    r"|\btests run: *[1-9]|\b[1-9]\d* (?:tests?|examples?|runs|assertions)\b|^[.sxXF]+ *\[ *\d+%\]"
+)
 _MODULE_LEVEL = ("setUpClass", "tearDownClass", "setUpModule", "tearDownModule")
 _GOOD = frozenset({"PASSED", "XPASS", "ok", "unexpected success", "PASS", "✔", "✓", "√"})
 _BAD = frozenset({"FAILED", "ERROR", "FAIL", "not ok", "✖", "✗", "×", "✕"})
@@ -101,6 +105,11 @@ def read_results(output: str) -> TestResults:
             skipped = [name for name in found if name not in known]
             return TestResults(tuple(passed), tuple(failed), tuple(skipped))
     return TestResults()
+
+
+def names_tests(output: str) -> bool:
+    """Whether an output says that tests ran, by their names or in a sum."""
+    return bool(read_results(output) or _SUM.search(_COLOUR.sub("", output)))
 
 
 def broken(before: TestResults, now: TestResults) -> list[str]:

@@ -23,6 +23,8 @@ from mainspring.events.counts import plural
 from mainspring.session.session import Session, runtime_of
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.suite import project_of, results_of, run_suite
+from mainspring.workspace.affected import command_for
+from mainspring.workspace.test_results import names_tests
 
 TESTS_CHECK = "tests are as strong as they were"
 _NOTE = "mainspring:fix"
@@ -43,7 +45,7 @@ async def judge_fix(session: Session, attempt: int) -> Sequence[Event]:
             iteration=attempt,
             timeout_s=fix.started.timeout_s,
         )
-        checks.append(await _tests_check(runtime, fix, attempt, began))
+        checks.append(await _tests_check(runtime, fix, attempt, began, checks[0]))
     if all(check.passed for check in checks) and (suite := await _suite_check(runtime, fix, attempt)):
         checks.append(suite)
     said = await read_all(runtime.journal, kinds=("AssistantSaid",), after=began)
@@ -98,20 +100,51 @@ def _words(command: str) -> set[str]:
     return {re.sub(r"^\./|::.*$", "", word) for word in words}
 
 
-async def _tests_check(runtime: Runtime, fix: Fix, attempt: int, began: int) -> CheckEnded:
+async def _tests_check(
+    runtime: Runtime, fix: Fix, attempt: int, began: int, passed: CheckEnded
+) -> CheckEnded:
     found = await weakened_since(runtime, began)
     lines = [line_of(path, each) for path, findings in found.items() for each in findings]
     more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
     told = "; ".join(lines[:_SHOWN]) + more
+    failing, silent = await _unproven_tests(runtime, fix, passed)
+    told = "; ".join(filter(None, (told, failing)))
     is_allowed = fix.started.allows_weaker
-    allowed = f"made weaker, as you allowed: {told}" if told else "nothing was taken from them"
+    allowed = f"made weaker, as you allowed: {told}" if told else f"nothing was taken from them{silent}"
     return CheckEnded(
         iteration=attempt,
         check=TESTS_CHECK,
         kind="file",
-        passed=is_allowed or not lines,
-        detail=allowed if is_allowed or not lines else f"made weaker: {told}",
+        passed=is_allowed or not told,
+        detail=allowed if is_allowed or not told else f"made weaker: {told}",
     )
+
+
+async def _unproven_tests(runtime: Runtime, fix: Fix, passed: CheckEnded) -> tuple[str, str]:
+    """Where the command named tests that failed, and now passes without a word of any: which of them still
+    fail when they are run by themselves, or that nobody knows. It may run something else now."""
+    tests = fix.fault.tests if fix.fault else ()
+    output = (
+        (await runtime.recorder.get_blob(passed.output)).decode("utf-8", "replace") if passed.output else ""
+    )
+    if not tests or names_tests(output):
+        return "", ""
+    failed: list[str] = []
+    if all("::" in name for name in tests):
+        project = await project_of(runtime, "")
+        if "pytest" not in project.test:
+            project = msgspec.structs.replace(project, test="python3 -m pytest")
+        command = command_for(project, tests)
+        ran = await run_suite(runtime, command, "task", timeout_s=fix.started.timeout_s)
+        failed = [name for name in tests if ran and name in ran.results.failed]
+        if ran and not failed and ran.ended.outcome == "passed":
+            return "", ""
+    if failed:
+        return (
+            f"the command names no test any more, and by itself still fails: {', '.join(failed[:_SHOWN])}",
+            "",
+        )
+    return "", "; the command names no test any more, so whether what failed was run is not known"
 
 
 async def suite_command(runtime: Runtime, fix: Fix) -> str:
