@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from mainspring.checks import ChangedFile, new_findings
-from mainspring.checks.changed_lines import Imports, Secrets, line_checks
+from mainspring.checks.changed_lines import Secrets, line_checks
 from mainspring.checks.settings import ChecksSettings
+from mainspring.checks.undeclared import Imports, LostDeclarations
 from mainspring.events import ChangesChecked, Limits
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy
@@ -84,6 +85,42 @@ def test_imports_that_nothing_declares_are_told_when_they_are_new(
 
     assert look(None) == look("") == lines
     assert look(f"\n{text}") == []
+
+
+REQUESTS = '[project]\nname = "a"\ndependencies = ["requests>=2", "flask"]\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "lost"),
+    [
+        ("pyproject.toml", REQUESTS, REQUESTS.replace("requests", "reqeusts"), ["requests"]),
+        ("pyproject.toml", REQUESTS, REQUESTS.replace(">=2", ">=3.1rc1"), []),
+        ("pyproject.toml", REQUESTS, REQUESTS.replace(', "flask"', ', "django"'), []),
+        ("requirements.txt", "requests\nflask\n", "flask\n", ["requests"]),
+        ("package.json", '{"dependencies": {"dayjs": "1"}}', '{"dependencies": {"dajys": "1"}}', ["dayjs"]),
+        (
+            "web/package.json",
+            '{"dependencies": {"vue": "3", "x": "1"}}',
+            '{"dependencies": {"x": "1"}}',
+            ["vue"],
+        ),
+    ],
+)
+def test_packages_that_are_declared_no_more_and_still_imported_are_told(
+    tmp_path: Path, path: str, before: str, after: str, lost: list[str]
+) -> None:
+    (tmp_path / "web").mkdir()
+    sources = {
+        "net.py": "import requests\n",
+        "a.js": "import d from 'dayjs';\n",
+        "web/b.js": "import v from 'vue';\n",
+    }
+    for name, text in {**sources, path: after}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    check = LostDeclarations(Files(policy(tmp_path, home=Path("/nowhere"))))
+    assert check.takes(path)
+    found = asyncio.run(new_findings(check, ChangedFile(path, before.encode(), after.encode())))
+    assert [each.message.split("`")[1] for each in found] == lost
 
 
 def test_a_secret_is_told_where_a_change_brings_it_and_never_shown() -> None:

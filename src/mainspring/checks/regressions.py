@@ -146,7 +146,10 @@ class Regressions:
         if baseline is None or found is None:
             return
         if not found[0].regressions:
-            await tell_unrun(runtime, found[0], baseline.results, baseline.seq)
+            if found[0].outcome == "slow":
+                await self._tell_not_compared(runtime, found[0])
+            else:
+                await tell_unrun(runtime, found[0], baseline.results, baseline.seq)
             if self._untested:
                 await self._untested.look(runtime, found[0], baseline.ended)
             return
