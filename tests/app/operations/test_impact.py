@@ -98,6 +98,21 @@ def test_named_files_are_looked_at_although_they_did_not_change(tmp_path: Path) 
         look(config, root, ["../elsewhere.py"])
 
 
+def test_what_is_no_file_and_no_commit_is_told_as_such(tmp_path: Path) -> None:
+    root, config = repository(tmp_path), config_of(tmp_path)
+    with pytest.raises(MainspringError, match=r"nope\.py is no file"):
+        look(config, root, ["nope.py"])
+    with pytest.raises(MainspringError, match="'nope' is no commit"):
+        look(config, root, since="nope")
+    (root / "src/shop/calc.py").unlink()
+    assert look(config, root, ["src/shop/calc.py"]).changed == ("src/shop/calc.py",)
+
+
+def test_a_folder_stands_for_the_files_below_it(tmp_path: Path) -> None:
+    found = look(config_of(tmp_path), repository(tmp_path), ["tests"])
+    assert found.changed == ("tests/test_alone.py", "tests/test_desk.py")
+
+
 def test_what_is_compared_with_can_be_chosen(tmp_path: Path) -> None:
     root = repository(tmp_path)
     with pytest.raises(MainspringError):

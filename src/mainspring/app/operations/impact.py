@@ -122,9 +122,9 @@ def _look_at_python(config: Config, folder: Path, paths: Sequence[str], since: s
     if since.startswith("-"):
         raise UsageError(f"{since} is no commit.", remedy="Give the name of a commit or branch.")
     base = since or "HEAD"
-    if since:
-        git.run("rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
-    changed = _named(folder, root, paths) or _changed(git, base)
+    if since and not git.text("rev-parse", "--verify", "--quiet", f"{base}^{{commit}}", check=False):
+        raise UsageError(f"{since!r} is no commit.", remedy="Give the name of a commit or branch.")
+    changed = _named(git, base, folder, paths) if paths else _changed(git, base)
     python = [path for path in changed if path.endswith(".py")]
     listed = _names(git, "ls-files", "-z", "-co", "--exclude-standard") if python else []
     known = _read_files(config, root, listed) if python else {}
@@ -176,14 +176,21 @@ def _changed(git: Git, base: str) -> list[str]:
     return sorted({*tracked, *_names(git, "ls-files", "-z", "-o", "--exclude-standard")})
 
 
-def _named(folder: Path, root: Path, paths: Sequence[str]) -> list[str]:
-    found: list[str] = []
+def _named(git: Git, base: str, folder: Path, paths: Sequence[str]) -> list[str]:
+    """The files of these names, now or in the commit; those of a folder are all that lie below it."""
+    root, found = git.folder, dict[str, None]()
     for path in paths:
         whole = Path(os.path.normpath(folder / path))  # not resolved: a link is a file of its own
         if not whole.is_relative_to(root):
             raise UsageError(f"{path} is not in {root}.", remedy="Give files of this repository.")
-        found.append(whole.relative_to(root).as_posix())
-    return found
+        name = whole.relative_to(root).as_posix()
+        if whole.is_dir() and not whole.is_symlink():
+            found |= dict.fromkeys(_names(git, "ls-files", "-z", "-co", "--exclude-standard", "--", name))
+        elif os.path.lexists(whole) or next(git.objects([f"{base}:{name}"]), None) is not None:
+            found[name] = None
+        else:
+            raise UsageError(f"{path} is no file, now or in {base}.", remedy="Give files of this repository.")
+    return [*found]
 
 
 def _as_of(git: Git, base: str, paths: Sequence[str]) -> dict[str, FileFacts | None]:
