@@ -108,6 +108,23 @@ def test_a_file_that_is_mended_or_gone_no_longer_stands(tmp_path: Path) -> None:
     ]
 
 
+def test_what_is_wrong_goes_with_a_file_that_is_renamed(tmp_path: Path) -> None:
+    steps = (write("a.py", BROKEN), shell("mv a.py b.py"), shell(f"printf '{RIGHT}' > b.py"), "Done.")
+    stage = staged(tmp_path, {}, *steps)
+    assert stage.run("Go", config=configured(tmp_path, after_change="block"), mode="auto").ending == "done"
+    found = [
+        {file.path: len(file.findings) for file in event.files} for event in stage.events(ChangesChecked)
+    ]
+    assert found == [{"a.py": 1}, {"a.py": 0, "b.py": 1}, {"b.py": 0}]
+
+
+def test_who_imports_a_module_that_is_renamed_is_told(tmp_path: Path) -> None:
+    files = {"calc.py": RIGHT, "desk.py": "from calc import f\n"}
+    stage = staged(tmp_path, files, shell("mv calc.py sums.py"), "Done.")
+    stage.run("Go", config=configured(tmp_path), mode="auto")
+    assert "desk.py:1: error: calc.py is imported, and is gone" in notes(stage)[0]
+
+
 def test_a_turn_is_not_done_while_its_errors_stand_when_they_block(tmp_path: Path) -> None:
     stage = staged(
         tmp_path, {}, write("a.py", BROKEN), "Done.", shell(f"printf '{RIGHT}' > a.py"), "Now done."

@@ -290,6 +290,15 @@ def test_a_test_that_is_made_weaker_is_told_until_it_is_put_right(tmp_path: Path
     assert "Adding.test_add" in told
 
 
+def test_what_stands_against_a_test_goes_with_it_when_it_is_renamed(tmp_path: Path) -> None:
+    weak = TEST.replace("self.assertEqual(add(2, 2), 4)", "self.assertTrue(True)")
+    steps = (write("test_calc.py", weak), shell("mv test_calc.py test_sums.py"), *["Done."] * 3)
+    stage = staged(tmp_path, PROJECT, *steps)
+    stage.run("Go", config=guarded(tmp_path, after_change="off"), mode="auto")
+    found = {file.path: len(file.findings) for event in stage.events(ChangesChecked) for file in event.files}
+    assert found == {"test_calc.py": 0, "test_sums.py": 1}
+
+
 def test_tests_that_are_deleted_are_told_and_seen_to_be_missing(tmp_path: Path) -> None:
     stage = staged(tmp_path, PROJECT, shell("rm test_shop.py"), "Done.")
     stage.run("Go", config=guarded(tmp_path), mode="auto")

@@ -78,6 +78,13 @@ def test_untested_lines_of_a_change_are_told_once_and_go_when_a_test_runs_them(t
     assert states[6] == states[7] == ("uncovered", ("no test runs it",))
 
 
+def test_untested_lines_go_with_a_file_that_is_renamed(tmp_path: Path) -> None:
+    renamed = shell("mv calc.py sums.py; sed -i 's/calc/sums/g' *.py")
+    stage = staged(tmp_path, PROJECT, write("calc.py", CALC + HALVE), "Done.", renamed, *["Done."] * 3)
+    stage.run("Add halve", config=measuring(tmp_path, PYTHON), mode="auto")
+    assert [*standing(stage)] == ["sums.py"]
+
+
 def test_lines_that_tests_no_longer_run_are_told_of_files_that_were_not_changed(tmp_path: Path) -> None:
     stage = staged(tmp_path, PROJECT, shell("rm test_shop.py"), "Done.", "There is no need.")
     stage.run("Go", config=measuring(tmp_path, PYTHON), mode="auto")

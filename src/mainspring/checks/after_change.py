@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mainspring.approvals.trust import TrustSubject
 from mainspring.checks import MAX_BYTES, ChangeChecker, ChangedFile, Checker, NotChecked
@@ -69,6 +69,7 @@ class AfterChange:
         self._folded_seq = 0
         self._first: dict[str, Blob | None] = {}
         self._made: set[str] = set()
+        self._renamed: set[str] = set()
         self._now: dict[str, str] = {}
         self._standing: dict[str, dict[str, tuple[CheckFinding, ...]]] = {}
         self._told_unchecked: set[str] = set()
@@ -107,10 +108,8 @@ class AfterChange:
         for item in await read_all(runtime.journal, kinds=_KINDS, after=self._folded_seq):
             match item.event:
                 case FilesChanged(changes=changes):
-                    for change in changes:
-                        if change.path not in self._first and change.before is None:
-                            self._made.add(change.path)
-                        self._first.setdefault(change.path, change.before.blob if change.before else None)
+                    for change in with_gone_names(changes):
+                        self._follow(change)
                         changed[change.path] = change
                 case ChangesChecked() as checked:
                     changed = {} if not checked.is_late else changed
@@ -123,6 +122,18 @@ class AfterChange:
             WaitingFile(path, self._first[path], change.after, path in self._made)
             for path, change in changed.items()
         ]
+
+    def _follow(self, change: FileChange) -> None:
+        """Remembers what a file was before the session; one that was renamed is what it was elsewhere."""
+        origin = change.renamed_from
+        if origin:
+            self._renamed.add(change.path)
+        if origin in self._first:
+            self._first[change.path] = self._first[origin]
+            self._made |= {change.path} if origin in self._made else set()
+        elif change.path not in self._first:
+            self._first[change.path] = change.before.blob if change.before else None
+            self._made |= {change.path} if change.before is None else set()
 
     async def _check(self, runtime: Runtime, waiting: Sequence[WaitingFile]) -> None:
         began, now, late = time.monotonic(), CheckRound(), list[LateCheck]()
@@ -194,7 +205,8 @@ class AfterChange:
             self._names = BrokenNames(runtime.workbench.files, self._syntax.outline)
         for path, blob in self._first.items():
             if BrokenNames.takes(path) and (real := recorder.vault.expand(path)) not in self._names.first:
-                self._names.first[real] = await recorder.get_blob(blob) if blob else None
+                was_there = blob and path not in self._renamed
+                self._names.first[real] = await recorder.get_blob(blob) if blob and was_there else None
         standing = {path for path, by in self._standing.items() if by.get(BrokenNames.name)}
         changed = [recorder.vault.expand(file.path) for file in waiting if BrokenNames.takes(file.path)]
         try:
@@ -292,6 +304,15 @@ class AfterChange:
         text = f"Not done yet: this must be right first.\n{await listed(runtime, errors)}"
         await runtime.record(NoteAdded(text=text, source=CHECKS_SOURCE, suspicious=suspicions(text)))
         return ""
+
+
+def with_gone_names(changes: Sequence[FileChange]) -> Iterator[FileChange]:
+    """The changes, each rename after what became of the old name."""
+    paths = {change.path for change in changes}
+    for change in changes:
+        if (origin := change.renamed_from) and origin not in paths:
+            yield FileChange(path=origin, kind="deleted", before=change.before)
+        yield change
 
 
 def _watched(file: WaitingFile) -> int:

@@ -86,7 +86,8 @@ class UntestedLines:
                 found[path] = tuple(_finding(each, "lost") for each in ranges)
         for path, known in record.standing.items():  # what was lost in an earlier turn stays so
             if path not in record.changed and path not in found:
-                found[path] = tuple(each for each in known if _is_missing(now, path, each))
+                is_there = (runtime.state.workspace / path).is_file()
+                found[path] = tuple(each for each in known if is_there and _is_missing(now, path, each))
         files = [
             CheckedFile(path=path, by=(BY,), findings=each)
             for path, each in found.items()

@@ -53,7 +53,8 @@ class WeakenedTests:
         changed, standing = await _changed_tests(runtime, began.seq if began else 0)
         files: list[CheckedFile] = []
         new: list[tuple[str, CheckFinding]] = []
-        for path, found in (await _weakened(runtime, changed)).items():
+        gone = dict[str, tuple[CheckFinding, ...]].fromkeys(standing, ())  # renamed since
+        for path, found in (gone | await _weakened(runtime, changed)).items():
             if found != standing.get(path, ()):
                 files.append(CheckedFile(path=path, by=(BY,), findings=found))
                 new += [(path, each) for each in found if each not in standing.get(path, ())]
