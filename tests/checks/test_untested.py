@@ -79,7 +79,7 @@ def test_untested_lines_of_a_change_are_told_once_and_go_when_a_test_runs_them(t
 
 
 def test_untested_lines_go_with_a_file_that_is_renamed(tmp_path: Path) -> None:
-    renamed = shell("mv calc.py sums.py; sed -i 's/calc/sums/g' *.py")
+    renamed = shell("mv calc.py sums.py; sed -i 's/calc/sums/g' test_calc.py shop.py")
     stage = staged(tmp_path, PROJECT, write("calc.py", CALC + HALVE), "Done.", renamed, *["Done."] * 3)
     stage.run("Add halve", config=measuring(tmp_path, PYTHON), mode="auto")
     assert [*standing(stage)] == ["sums.py"]
