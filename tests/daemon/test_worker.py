@@ -121,6 +121,16 @@ def test_a_worker_that_drains_gives_its_turn_back_and_the_next_one_goes_on(share
     assert (shared.workspace / "begun").read_text() == "begun\n"
 
 
+def test_a_worker_gives_all_back_when_its_store_was_upgraded_for_newer_ones(shared: Shared) -> None:
+    worker = shared.start("worker")
+    until_true(lambda: shared.fleet()["workers"])
+    execute(StoreAddress(shared.url), "UPDATE mainspring.store SET version = 99")
+    _, said = worker.communicate(timeout=120)
+    assert "The tables have version 99" in said
+    assert worker.returncode == 0
+    assert shared.run("worker").returncode == 1
+
+
 def test_the_work_of_a_killed_worker_and_its_process_is_taken_by_another(
     shared: Shared, tmp_path: Path
 ) -> None:

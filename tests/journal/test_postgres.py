@@ -19,7 +19,7 @@ import pytest
 
 from mainspring.catalog.postgres import PostgresSessions
 from mainspring.disk.owner import Owner
-from mainspring.errors import JournalForeign, JournalOwned, JournalUnwritable
+from mainspring.errors import ConfigError, JournalForeign, JournalOwned, JournalUnwritable
 from mainspring.events import SessionStarted, UserSaid
 from mainspring.journal.postgres import leases, schema
 from mainspring.journal.postgres.connection import StoreAddress, StoreConnection
@@ -322,9 +322,19 @@ def test_an_owner_without_a_database_fails_and_what_it_had_is_whole(tmp_path, mo
 def test_the_password_of_a_store_is_shown_nowhere() -> None:
     address = StoreAddress("postgresql://me:s3cret@db.example:5432/work")
     assert address.shown == "postgresql://me@db.example:5432/work"
+    several = StoreAddress("postgresql://me:s3cret@one:5432,two:5433/work")
+    assert several.shown == "postgresql://me@one:5432,two:5433/work"
 
 
-def test_tables_are_made_once_also_by_two_at_a_time_and_newer_ones_are_refused() -> None:
+@pytest.mark.parametrize(
+    "url", ["mysql://me@db/work", "postgresql://db:x/work", "postgresql://127.0.0.1:99999/work"]
+)
+def test_an_address_that_makes_no_sense_says_how_one_looks(url: str) -> None:
+    with pytest.raises(ConfigError, match="address of the store is not valid"):
+        asyncio.run(PostgresTables(StoreAddress(url)).ready_version())
+
+
+def test_tables_are_made_once_also_by_two_at_a_time_and_newer_ones_are_refused(tmp_path) -> None:
     address = StoreAddress(asyncio.run(postgres().new_database()))
 
     async def made() -> None:
@@ -334,10 +344,15 @@ def test_tables_are_made_once_also_by_two_at_a_time_and_newer_ones_are_refused()
         done = await asyncio.gather(tables.migrate(), PostgresTables(address).migrate())
         assert sorted(done) == [(0, schema.VERSION), (schema.VERSION, schema.VERSION)]
         assert await tables.ready_version() == schema.VERSION
+        await _begun(PostgresSessions(address, tmp_path))
         execute(address, "UPDATE mainspring.store SET version = 99")
         for use in (tables.migrate, tables.ready_version):
             with pytest.raises(JournalForeign, match="version 99"):
                 await use()
+        store = PostgresSessions(address, tmp_path)
+        for write in (store.create, lambda: store.open("one")):
+            with pytest.raises(JournalForeign, match="version 99"):
+                await write()
 
     asyncio.run(made())
 

@@ -37,6 +37,7 @@ from mainspring.journal.postgres.connection import StoreAddress, StoreConnection
 from mainspring.journal.postgres.files import REMOVE_ALL, PostgresFiles, span
 from mainspring.journal.postgres.journal import PostgresJournal, open_journal
 from mainspring.journal.postgres.reader import PostgresEvents, PostgresReader, pieces_of, stored_events
+from mainspring.journal.postgres.schema import when_ready
 from mainspring.journal.stored import Row
 from mainspring.journal.verification import check, damaged, not_writable
 
@@ -132,7 +133,7 @@ class PostgresSessions:
 
     async def create(self, session: str | None = None) -> PostgresJournal:
         name = new_id() if session is None else valid_id(session)
-        if not await self._ask(lambda c: c.fetchval(_CREATE, name, hashchain.GENESIS)):
+        if not await self._ask(when_ready(lambda c: c.fetchval(_CREATE, name, hashchain.GENESIS))):
             raise _exists(name)
         return await self.open(name)
 

@@ -20,6 +20,7 @@ from mainspring.catalog.postgres import PostgresSessions
 from mainspring.catalog.queue import ClaimChoice, Claimed, QueuedSession, Release, WorkerRow
 from mainspring.disk.log import log
 from mainspring.journal.postgres.connection import StoreConnection, connected_to
+from mainspring.journal.postgres.schema import when_ready
 
 _T = TypeVar("_T")
 _CHANNEL = "mainspring_queue"
@@ -139,7 +140,8 @@ class PostgresQueue:
 
     async def hello(self, worker: WorkerRow, lease_s: float) -> bool:
         given = (worker.id, worker.queue, worker.labels, worker.capacity, worker.host, worker.pid)
-        is_draining = await self._use(lambda c: c.fetchval(_HELLO, *given, worker.version, lease_s))
+        said = when_ready(lambda c: c.fetchval(_HELLO, *given, worker.version, lease_s))
+        is_draining = await self._use(said)
         return not is_draining
 
     async def goodbye(self, worker: str) -> None:

@@ -31,7 +31,7 @@ from mainspring.daemon.answers import is_answered
 from mainspring.daemon.decide import after_run, is_wanted, plan
 from mainspring.daemon.files import DaemonRecord, DaemonRun, Trouble
 from mainspring.daemon.processes import LOG, RunProcesses, last_line
-from mainspring.errors import JournalError
+from mainspring.errors import JournalError, JournalForeign
 from mainspring.events import OnQuota, OnTime, TurnEnded, WaitStarted, WorkspaceKept, WorkspaceMoved
 from mainspring.settings import Config, DaemonSettings
 from mainspring.system import stop_signals
@@ -118,6 +118,8 @@ class Worker:
             if self._problem != error.message:
                 self._say(f"problem: {error.message}")
             self._problem = error.message
+            if isinstance(error, JournalForeign):
+                self._stop()  # the store was upgraded: newer workers go on with its sessions
             return None
         self._problem = ""
         return given

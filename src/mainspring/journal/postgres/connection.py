@@ -7,7 +7,6 @@ with a connection may have been committed or not: who wrote finds out before wri
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar, cast
@@ -56,13 +55,7 @@ class StoreAddress(msgspec.Struct, frozen=True):
         """The address without the password."""
         parts = urlsplit(self.url)
         user = f"{parts.username}@" if parts.username else ""
-        port = f":{parts.port}" if parts.port else ""
-        return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"
-
-    @property
-    def key(self) -> str:
-        """A name for what is kept on this machine about the database."""
-        return hashlib.sha256(self.shown.encode()).hexdigest()[:16]
+        return f"{parts.scheme}://{user}{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 class StoreConnection:
@@ -189,7 +182,7 @@ async def connected_to(address: StoreAddress) -> Any:
         return await connect(
             address.url, timeout=_CONNECT_S, command_timeout=_COMMAND_S, statement_cache_size=0
         )
-    except (ValueError, asyncpg.exceptions.ClientConfigurationError) as error:
+    except (ValueError, OverflowError, asyncpg.exceptions.ClientConfigurationError) as error:
         raise ConfigError(
             f"The address of the store is not valid: {error}.",
             remedy="It looks like postgresql://user@host:5432/database.",
@@ -208,8 +201,14 @@ def explained(error: asyncpg.PostgresError, address: StoreAddress) -> JournalErr
     """Our error for what the database raised, by its type."""
     match error:
         case asyncpg.UndefinedTableError() | asyncpg.InvalidSchemaNameError():
-            what, remedy = "has no tables of mainspring", "Run: mainspring store init"
-        case asyncpg.InvalidAuthorizationSpecificationError() | asyncpg.InsufficientPrivilegeError():
+            what = "has no tables of mainspring, or those of an older version"
+            remedy = "Run: mainspring store init (after an upgrade: mainspring store migrate)"
+        case asyncpg.InsufficientPrivilegeError():
+            what = f"does not let this user do that ({error})"
+            remedy = (
+                "Let that user create in the database (for `store init`), and read and write what is there."
+            )
+        case asyncpg.InvalidAuthorizationSpecificationError():
             what, remedy = f"refuses this user ({error})", "Check user and password in the store's address."
         case asyncpg.InvalidCatalogNameError():
             what, remedy = f"cannot be used ({error})", "Create that database first (createdb)."

@@ -23,6 +23,7 @@ from mainspring.journal.anchor import Anchor
 from mainspring.journal.postgres import leases
 from mainspring.journal.postgres.connection import StoreConnection
 from mainspring.journal.postgres.reader import PostgresReader, pieces_of
+from mainspring.journal.postgres.schema import when_ready
 from mainspring.journal.stored import Row
 from mainspring.journal.verification import anchored, not_writable
 from mainspring.journal.waiting import Waiting
@@ -84,7 +85,8 @@ async def open_journal(session: str, connection: StoreConnection) -> PostgresJou
     """Takes the session for this process, once its chain is known to be sound."""
     name, mine = leases.of_session(session), leases.record()
     lease_s = connection.address.lease_s
-    epoch = await connection.use(lambda c: leases.take(c, name, lease_s, mine=mine, shown=session))
+    taken = when_ready(lambda c: leases.take(c, name, lease_s, mine=mine, shown=session))
+    epoch = await connection.use(taken)
     try:
         end, verdict = await connection.use(lambda c: sound_end(c, session))
         if verdict.problem:

@@ -129,6 +129,16 @@ async def require_ready(connection: Any) -> int:
     return version
 
 
+def when_ready(do: Callable[[Any], Coroutine[Any, Any, _T]]) -> Callable[[Any], Coroutine[Any, Any, _T]]:
+    """The same, after a look whether the tables are those that this program works with."""
+
+    async def checked(connection: Any) -> _T:
+        await require_ready(connection)
+        return await do(connection)
+
+    return checked
+
+
 def _require_known(version: int) -> None:
     if version > VERSION:
         raise JournalForeign(
