@@ -105,6 +105,7 @@ def test_a_machine_that_has_nothing_gets_the_files_as_they_were_at_the_last_even
     assert git(repository, "branch", "--show-current") == "main"
     (moved,) = [each["body"] for each in shared.events(session) if each["kind"] == "WorkspaceMoved"]
     assert (moved["is_new"], moved.get("left", [])) == (True, [])
+    assert not any(each.startswith(".git ") for each in moved.get("lost", []))
 
 
 def test_a_clone_that_is_there_is_brought_up_to_date_and_what_someone_changed_in_it_stays(

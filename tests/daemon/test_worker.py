@@ -83,7 +83,10 @@ def test_only_a_worker_of_the_queue_with_all_labels_takes_a_session(shared: Shar
     session = shared.queue("needs a card", model, "--labels", "gpu,slurm")
     for words in ((), ("--labels", "gpu"), ("--labels", "gpu,slurm", "--queue", "other")):
         assert "resumed" not in shared.run("worker", "--once", *words).stderr
-    shared.run("worker", "--once", "--labels", "slurm,fast,gpu")
+    assert shared.run("fleet", "move", session, "--queue", "night").returncode == 0
+    (moved,) = shared.fleet()["sessions"]
+    assert (moved["queue"], moved["labels"]) == ("night", ["gpu", "slurm"])
+    shared.run("worker", "--once", "--queue", "night", "--labels", "slurm,fast,gpu")
     assert shared.states() == {session: "done"}
 
 
@@ -94,6 +97,7 @@ def test_only_a_worker_of_the_queue_with_all_labels_takes_a_session(shared: Shar
         (("run", "--queue", "q", "--attempts", "2", "x"), "--attempts cannot be combined with --queue"),
         (("run", "--queue", "q", "--labels", "a b", "x"), "The label 'a b' is not a word"),
         (("worker", "--capacity", "0"), "capacity"),
+        (("fleet", "move", "x"), "Nothing is to change"),
     ],
 )
 def test_what_makes_no_sense_is_refused(shared: Shared, words: tuple[str, ...], said: str) -> None:

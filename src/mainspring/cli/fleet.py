@@ -20,6 +20,7 @@ from mainspring.app.operations.workers import (
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import local_time, money
+from mainspring.errors import UsageError
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config
@@ -54,10 +55,12 @@ def retry_command(session: str) -> None:
 @fleet_command.command("move")
 @click.argument("session")
 @click.option("--queue", default="", metavar="NAME", help="Another queue.")
-@click.option("--labels", default="", metavar="WORDS", help="What the worker must have from now on.")
-def move_command(session: str, queue: str, labels: str) -> None:
+@click.option("--labels", metavar="WORDS", help='What the worker must have from now on; "" for nothing.')
+def move_command(session: str, queue: str, labels: str | None) -> None:
     """Put SESSION into another queue, or ask for other labels. Who works on it now goes on with it."""
-    words = parse_labels(labels)
+    if not queue and labels is None:
+        raise UsageError("Nothing is to change.", remedy="Name a --queue, or --labels.")
+    words = None if labels is None else parse_labels(labels)
     name = asyncio.run(move_session(load_config(), session, queue=queue, labels=words))
     click.echo(f"{name}: moved")
 

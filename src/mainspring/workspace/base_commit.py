@@ -19,7 +19,8 @@ MAX_BUNDLE_BYTES = 64_000_000
 
 class BaseCommit(msgspec.Struct, frozen=True, kw_only=True):
     """`changed` differ from the commit, each with the state that it has there; `known` are all other files of
-    it. `folder` is where the workspace lies in its repository. Without a commit nothing is known."""
+    it, and `.git`. `folder` is where the workspace lies in its repository. Without a commit nothing is
+    known."""
 
     remote: str = ""
     commit: str = ""
@@ -42,7 +43,7 @@ def base_commit(root: Path, environment: Mapping[str, str]) -> BaseCommit:
         commit=commit,
         branch=git.text("symbolic-ref", "--short", "--quiet", "HEAD", check=False),
         folder=git.text("rev-parse", "--show-prefix", check=False).rstrip("/"),
-        known=frozenset(tracked) - frozenset(differing),
+        known=(frozenset(tracked) - frozenset(differing)) | {".git"},
         changed=_states(git, [name for name in differing if name in set(tracked)]),
     )
 

@@ -216,14 +216,15 @@ async def retry_session(config: Config, session: str) -> str:
     return name
 
 
-async def move_session(config: Config, session: str, *, queue: str, labels: Sequence[str]) -> str:
+async def move_session(config: Config, session: str, *, queue: str, labels: Sequence[str] | None) -> str:
     """Puts a session into another queue, or asks for other labels; gives its id. Who works on it goes on."""
     name = await sessions_of(config).find(session)
     async with dispatched_queue(config) as store:
         item = await store.look(name)
         if item is None:
             raise _not_queued(name)
-        await store.put(msgspec.structs.replace(item, queue=queue or item.queue, labels=tuple(labels)))
+        wanted = item.labels if labels is None else tuple(labels)
+        await store.put(msgspec.structs.replace(item, queue=queue or item.queue, labels=wanted))
     return name
 
 
