@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Machine
+from tests.postgres import postgres
 from tests.shared_store import FREE, Shared
 
 DONE = {"text": "done"}
@@ -106,6 +108,25 @@ def test_a_machine_that_has_nothing_gets_the_files_as_they_were_at_the_last_even
     (moved,) = [each["body"] for each in shared.events(session) if each["kind"] == "WorkspaceMoved"]
     assert (moved["is_new"], moved.get("left", [])) == (True, [])
     assert not any(each.startswith(".git ") for each in moved.get("lost", []))
+
+
+def test_a_copy_and_a_fork_of_a_session_have_its_commits_that_are_on_no_remote(
+    shared: Shared, other: dict[str, str], repository: Path
+) -> None:
+    session, head = begun(shared), git(repository, "rev-parse", "HEAD")
+    url, shared.url = shared.url, asyncio.run(postgres().new_database())
+    assert shared.run("store", "init").returncode == 0
+    assert shared.run("store", "copy", "--from", url).returncode == 0
+    forked = shared.run("fork", session)
+    assert forked.returncode == 0, forked.stderr
+    fork = next(iter(shared.states().keys() - {session}))
+    shutil.rmtree(shared.home)
+    for name in (session, fork):
+        shutil.rmtree(repository)
+        shared.workspace = shared.home.parent
+        went_on = resumed(shared, name, other)
+        assert went_on.returncode == 0, went_on.stderr
+        assert git(repository, "rev-parse", "HEAD") == head
 
 
 def test_a_clone_that_is_there_is_brought_up_to_date_and_what_someone_changed_in_it_stays(

@@ -34,10 +34,9 @@ from mainspring.session.opening import Opening
 from mainspring.settings import Config
 from mainspring.system import host_name
 from mainspring.turns.runtime import Runtime
-from mainspring.workspace.base_commit import base_commit, deleted, unpushed
+from mainspring.workspace.base_commit import BUNDLE, base_commit, deleted, unpushed
 from mainspring.workspace.git import GitFailed, clone_commit
 
-_COMMITS = "commits.bundle"
 _SHOWN = 20
 
 
@@ -107,7 +106,7 @@ async def _kept(root: Path, runtime: Runtime, store: Sessions, config: Config) -
     bundle, problem = await asyncio.to_thread(unpushed, root, environment) if base.commit else (b"", "")
     if bundle:
         files = store.secret_files(recorder.session)
-        await asyncio.to_thread(files.write, _COMMITS, bundle)
+        await asyncio.to_thread(files.write, BUNDLE, bundle)
     if problem:
         left_out.append(f"commits that are on no remote ({problem})")
     return WorkspaceKept(
@@ -127,9 +126,9 @@ def _made(kept: WorkspaceKept, place: Path, files: SharedFiles, folder: Path, co
     """The repository at its commit, or an empty folder, beside where it shall be."""
     top, bundle = _top(place, kept), None
     if kept.has_commits:
-        if (data := files.read(_COMMITS)) is None:
+        if (data := files.read(BUNDLE)) is None:
             raise _unmakeable(place, "its commits are on no remote, and this machine cannot read them")
-        bundle = folder / _COMMITS
+        bundle = folder / BUNDLE
         bundle.write_bytes(data)
     try:
         top.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -14,13 +15,14 @@ from mainspring import __version__
 from mainspring.app.dispatch import log_recorded
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow, Sessions
-from mainspring.disk.shared_files import LocalFiles
+from mainspring.disk.shared_files import LocalFiles, SharedFiles
 from mainspring.events import Event, Origin, SessionStarted
 from mainspring.journal import Journal
 from mainspring.secrets.recorder import Recorder, hide_secrets
 from mainspring.secrets.redaction import redacted
 from mainspring.secrets.vault import PLACEHOLDER, Vault, keep_vault, open_vault
 from mainspring.settings import Config
+from mainspring.workspace.base_commit import BUNDLE
 
 
 @asynccontextmanager
@@ -84,7 +86,14 @@ async def fork_session(
     )
     if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
         keep_vault(store.secret_files(made), kept)
+    await asyncio.to_thread(copy_commits, store.secret_files(parent), store.secret_files(made))
     return made, shared
+
+
+def copy_commits(source: SharedFiles, target: SharedFiles) -> None:
+    """The commits that no remote has, without which another machine cannot make the workspace."""
+    if (bundle := source.read(BUNDLE)) is not None:
+        target.write(BUNDLE, bundle)
 
 
 async def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], config: Config) -> str:

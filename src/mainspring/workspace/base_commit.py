@@ -15,6 +15,8 @@ from mainspring.events import FileChange, FileState
 from mainspring.workspace.git import Git
 
 MAX_BUNDLE_BYTES = 64_000_000
+BUNDLE = "commits.bundle"
+"""The file beside a journal with the commits of its workspace that no remote has."""
 
 
 class BaseCommit(msgspec.Struct, frozen=True, kw_only=True):

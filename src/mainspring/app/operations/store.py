@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.app.records import copy_commits
 from mainspring.app.stores import local_sessions, shared_files, shared_sessions, store_key, tables_of
 from mainspring.catalog import Sessions, reading, running
 from mainspring.errors import ConfigError, JournalError, UsageError
@@ -136,6 +137,7 @@ async def _copied(taken: Sessions, given: Sessions, name: str) -> Copied:
     secrets = await asyncio.to_thread(open_vault, taken.secret_files(name), {})
     if (kept := secrets.kept()).secrets:
         await asyncio.to_thread(keep_vault, given.secret_files(name), kept)
+    await asyncio.to_thread(copy_commits, taken.secret_files(name), given.secret_files(name))
     async with reading(given, name) as journal:
         verdict = await journal.verify()
     if verdict.problem or verdict.head != header.head:
