@@ -8,12 +8,12 @@ from contextlib import suppress
 
 
 class CuttingProxy:
-    """Cuts a connection instead of passing on a `share` of the answers, and all of them when it is told to.
-    Answers wait until they may pass (`passing`)."""
+    """Cuts a connection instead of passing on a `share` of the answers, the answer to one message that holds
+    `cut_at`, and all of them when it is told to. Answers wait until they may pass (`passing`)."""
 
     def __init__(self, port: int, seed: int, *, share: float = 0.04) -> None:
         self._port, self._random, self.share = port, random.Random(seed), share
-        self.cuts = 0
+        self.cuts, self.cut_at, self._is_due = 0, b"", False
         self.passing = asyncio.Event()
         self.passing.set()
         self.asked = asyncio.Event()
@@ -28,6 +28,12 @@ class CuttingProxy:
             self.cuts += 1
             each.transport.abort()
 
+    async def end(self) -> None:
+        """Cuts all, and returns when nothing is open any more."""
+        self.cut_all()
+        while self._open:
+            await asyncio.sleep(0.01)
+
     async def _joined(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             to_server, from_us = await asyncio.open_connection("127.0.0.1", self._port)
@@ -38,8 +44,8 @@ class CuttingProxy:
         asking = asyncio.create_task(self._pass_on(reader, from_us))
         with suppress(OSError):
             while answer := await to_server.read(65536):
-                if self._random.random() < self.share:
-                    self.cuts += 1
+                if self._is_due or self._random.random() < self.share:
+                    self._is_due, self.cuts = False, self.cuts + 1
                     break
                 await self.passing.wait()
                 writer.write(answer)
@@ -51,6 +57,8 @@ class CuttingProxy:
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while asked := await reader.read(65536):
+                if self.cut_at and self.cut_at in asked:
+                    self._is_due, self.cut_at = True, b""
                 writer.write(asked)
                 self.asked.set()
         writer.transport.abort()

@@ -19,10 +19,11 @@ import pytest
 
 from mainspring.catalog.postgres import PostgresSessions
 from mainspring.disk.owner import Owner
-from mainspring.errors import ConfigError, JournalForeign, JournalOwned, JournalUnwritable
+from mainspring.errors import ConfigError, JournalForeign, JournalOwned, JournalUnwritable, UsageError
 from mainspring.events import SessionStarted, UserSaid
 from mainspring.journal.postgres import leases, schema
 from mainspring.journal.postgres.connection import StoreAddress, StoreConnection
+from mainspring.journal.postgres.files import PostgresFiles
 from mainspring.journal.postgres.schema import PostgresTables
 from mainspring.testing import journals, sessions
 from tests.cluster.proxy import CuttingProxy
@@ -195,6 +196,49 @@ def test_what_was_sent_when_a_connection_broke_counts_exactly_once(tmp_path, see
         server.close()
 
     asyncio.run(written())
+
+
+def test_a_session_that_was_made_when_its_connection_broke_is_there(tmp_path) -> None:
+    store = new_store(tmp_path)
+
+    async def made() -> None:
+        proxy = CuttingProxy(postgres().port, 1, share=0.0)
+        server, port = await proxy.serve()
+        proxy.cut_at = b"COMMIT"
+        journal = await PostgresSessions(
+            StoreAddress(re.sub(r":\d+/", f":{port}/", store.address.url)), tmp_path
+        ).create("one")
+        assert proxy.cuts == 1
+        await journal.append(STARTED)
+        await journal.close()
+        with pytest.raises(UsageError, match="exists already"):
+            await store.create("one")
+        server.close()
+
+    asyncio.run(made())
+
+
+def test_of_those_who_take_a_file_one_is_told_so_also_when_answers_are_cut() -> None:
+    address = asyncio.run(postgres().new_store())
+
+    async def taken() -> None:
+        proxy = CuttingProxy(postgres().port, 1, share=0.0)
+        server, port = await proxy.serve()
+        files = PostgresFiles(StoreAddress(re.sub(r":\d+/", f":{port}/", address.url)))
+
+        def take() -> None:
+            files.write("left.json", b"x")
+            for act in (lambda: files.rename("left.json", "left.taken"), lambda: files.remove("left.taken")):
+                proxy.cut_at = b"COMMIT"
+                assert act()
+                assert not act()
+
+        await asyncio.to_thread(take)
+        assert proxy.cuts == 2
+        server.close()
+        await proxy.end()
+
+    asyncio.run(taken())
 
 
 def test_who_is_cancelled_while_the_connection_is_lost_ends_all_the_same() -> None:

@@ -28,7 +28,7 @@ from mainspring.disk.files import make_folder
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import Owner
 from mainspring.disk.shared_files import LocalFiles, SharedFiles
-from mainspring.errors import JournalError, JournalOwned, JournalUnwritable, UsageError
+from mainspring.errors import JournalError, JournalOwned, UsageError
 from mainspring.events import Origin
 from mainspring.journal import KnownEvents, Verification, hashchain
 from mainspring.journal.lines import Header, read_header, read_lines, refused, write_journal
@@ -46,8 +46,11 @@ _CHUNK = 1000
 
 _EXISTS = "SELECT EXISTS (SELECT 1 FROM mainspring.sessions WHERE id = $1)"
 _CREATE = """
-INSERT INTO mainspring.sessions (id, head) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id
+WITH made AS (INSERT INTO mainspring.sessions (id, head) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id)
+SELECT id FROM made UNION ALL SELECT id FROM mainspring.sessions WHERE id = $1 AND last_seq = 0
+    AND NOT EXISTS (SELECT 1 FROM mainspring.leases WHERE name = 'session/' || $1)
 """
+"""Also gives one that was made and never opened, as when the answer to its making was lost."""
 _FINISH = """
 UPDATE mainspring.sessions SET last_seq = $2, head = $3, time_us = $4, anchor_seq = $2, anchor_head = $3
 WHERE id = $1
@@ -102,11 +105,7 @@ class _Today:
                     await asyncio.sleep(_TRY_AGAIN_S)
             yield spent_today(await self._sessions.spends())
             async with self._sessions.connected() as connection:
-                if not await connection.use(lambda c: leases.is_held(c, _DAY, epoch)):
-                    raise JournalUnwritable(
-                        "This process stalled while it set money of the day aside; others may have too.",
-                        remedy="Nothing was spent. Resume the session.",
-                    )
+                await connection.use(lambda c: leases.require_day(c, _DAY, epoch))
 
 
 class PostgresSessions:
@@ -378,8 +377,7 @@ class PostgresSessions:
             fold = await asyncio.to_thread(advance, fold or SessionFold(), source)
         except JournalError as error:
             return _Listed(fold or SessionFold(), is_owned, error.message)
-        encoded = _ENCODE(fold)
-        await connection.use(lambda c: c.execute(_KEEP_FOLD, name, fold_version(), encoded))
+        await connection.use(lambda c: c.execute(_KEEP_FOLD, name, fold_version(), _ENCODE(fold)))
         return _Listed(fold, is_owned)
 
 

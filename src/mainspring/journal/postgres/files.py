@@ -76,10 +76,13 @@ class PostgresFiles:
                 await connection.execute(_REMOVE, after)
             return await connection.fetchval(_RENAME, before, after) is not None
 
-        return self._use(renamed)
+        return self._use(_once(renamed))
 
     def remove(self, name: str) -> bool:
-        return self._use(lambda c: c.fetchval(_REMOVE, self._prefix + name)) is not None
+        async def removed(connection: Any) -> bool:
+            return await connection.fetchval(_REMOVE, self._prefix + name) is not None
+
+        return self._use(_once(removed))
 
     async def is_filled(self, folder: str) -> bool:
         thread = _thread(self._address)
@@ -92,6 +95,18 @@ class PostgresFiles:
 
     def _use(self, do: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
         return _thread(self._address).begin(do).result()
+
+
+def _once(do: Callable[[Any], Coroutine[Any, Any, bool]]) -> Callable[[Any], Coroutine[Any, Any, bool]]:
+    """Whether it was done now, or before the answer to the same question was lost."""
+    is_done = False
+
+    async def done(connection: Any) -> bool:
+        nonlocal is_done
+        is_done = await do(connection) or is_done
+        return is_done
+
+    return done
 
 
 def span(folder: str) -> tuple[str, str]:

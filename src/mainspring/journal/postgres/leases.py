@@ -14,7 +14,7 @@ import msgspec
 
 from mainspring.disk.log import log
 from mainspring.disk.owner import Owner, is_gone, refusal, this_process
-from mainspring.errors import JournalError, JournalOwned
+from mainspring.errors import JournalError, JournalOwned, JournalUnwritable
 from mainspring.journal.postgres.connection import StoreConnection
 
 _RENEWALS = 4
@@ -70,9 +70,13 @@ async def renew(connection: Any, name: str, epoch: int, lease_s: float) -> bool:
     return await connection.fetchval(_RENEW, name, epoch, lease_s) is not None
 
 
-async def is_held(connection: Any, name: str, epoch: int) -> bool:
-    """Whether nobody else has taken it since, though its time may be over."""
-    return await connection.fetchval(_EPOCH, name) == epoch
+async def require_day(connection: Any, name: str, epoch: int) -> None:
+    """Raises when somebody else has taken the day since; that its time is over does no harm."""
+    if await connection.fetchval(_EPOCH, name) != epoch:
+        raise JournalUnwritable(
+            "This process stalled while it set money of the day aside; others may have too.",
+            remedy="Nothing was spent. Resume the session.",
+        )
 
 
 async def keep_renewed(connection: StoreConnection, name: str, epoch: int) -> None:
