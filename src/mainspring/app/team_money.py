@@ -36,21 +36,27 @@ class TeamMoney:
         self._store = store.whole if isinstance(store, PermittedSessions) else store
         self._policies, self._people, self._folder, self._config = policies, people, folder, config
 
+    async def is_capped(self) -> bool:
+        return bool(await self._caps())
+
     async def left(self) -> TeamLeft | None:
         """The cap that leaves the least; None when there is none."""
-        policies = await asyncio.to_thread(self._policies)
-        found = [
-            (each.policy, person, cap)
-            for each in policies
-            for person in self._people
-            for cap in caps_of(rules_in((each,), person, self._folder))
-        ]
+        found = await self._caps()
         if not found:
             return None
         spends = await self._store.spends()
         folders = {row.id: project_folder(row, self._store, self._config) for row in await self._store.rows()}
         lefts = [self._left(policy, person, cap, spends, folders) for policy, person, cap in found]
         return min(lefts, key=lambda left: left.cap_usd - left.spent_usd)
+
+    async def _caps(self) -> list[tuple[TeamPolicy, Person, TeamCap]]:
+        policies = await asyncio.to_thread(self._policies)
+        return [
+            (each.policy, person, cap)
+            for each in policies
+            for person in self._people
+            for cap in caps_of(rules_in((each,), person, self._folder))
+        ]
 
     def _left(
         self,

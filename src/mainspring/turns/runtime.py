@@ -151,6 +151,10 @@ class Workbench(msgspec.Struct, frozen=True, kw_only=True):
 class TeamCaps(Protocol):
     """What a team lets people spend, whatever their own limits are."""
 
+    async def is_capped(self) -> bool:
+        """Whether it caps anything; costs little."""
+        ...
+
     async def left(self) -> TeamLeft | None:
         """The cap that leaves the least; None when there is none."""
         ...

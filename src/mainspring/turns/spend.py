@@ -266,7 +266,10 @@ async def _today(line: tuple[Runtime, ...]) -> AsyncGenerator[tuple[Tally | None
     """What all sessions spent today, and what the team's caps leave, which stays so until this ends; None
     when nothing of that is capped."""
     day, caps = line[0].budget.day, line[0].budget.team
-    if day is None or (caps is None and all(each.limits.day == Cap() for each in line)):
+    is_capped = any(each.limits.day != Cap() for each in line) or (
+        caps is not None and await caps.is_capped()
+    )
+    if day is None or not is_capped:
         yield None, None
         return
     async with day.held() as spent:
