@@ -12,6 +12,7 @@ MainspringError
 │   ├── JournalForeign         not a journal, or one of a newer version
 │   ├── JournalOwned           another process is writing it
 │   └── JournalUnwritable      disk full, read-only, I/O error
+│       └── JournalUnreachable  the database cannot be had just now
 ├── SandboxError               our machine failed, not the command
 ├── JobHostError               a machine that runs jobs or commands for us did not do what was asked
 ├── PathRefused                the policy, or the file's kind, forbids touching it
@@ -109,6 +110,10 @@ class JournalOwned(JournalError):
 
 class JournalUnwritable(JournalError):
     pass
+
+
+class JournalUnreachable(JournalUnwritable):
+    """Where journals are kept cannot be had just now; who goes on with the session later finds all of it."""
 
 
 class SandboxError(MainspringError):

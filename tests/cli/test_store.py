@@ -133,3 +133,26 @@ def test_the_password_of_the_store_reaches_neither_the_model_nor_the_record(shar
     assert b"w0rd-of-ours" not in told
     session = json.loads(shared.run("sessions", "--json").stdout)["id"]
     assert "w0rd-of-ours" not in shared.run("show", "--json", session, MAINSPRING_STORE=secret).stdout
+
+
+STEAL = """
+CREATE FUNCTION steal() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN UPDATE mainspring.leases SET epoch = epoch + 1 WHERE name = 'day'; RETURN NULL; END $$;
+CREATE TRIGGER steal AFTER INSERT ON mainspring.events FOR EACH ROW
+WHEN (NEW.kind = 'SpendReserved') EXECUTE FUNCTION steal();
+"""
+
+
+def test_a_turn_whose_store_could_not_be_had_stays_open_and_can_be_resumed(shared: Shared) -> None:
+    shared.run("store", "init")
+    address = StoreAddress(shared.url)
+    execute(address, STEAL)  # as if this process had stalled whenever it set money of the day aside
+    broken = work(shared, "--max-cost-usd-today", "1", "do it")
+    assert broken.returncode == 1
+    assert "stalled while it set money of the day aside" in broken.stderr
+    (row,) = [json.loads(line) for line in shared.run("sessions", "--json").stdout.splitlines()]
+    assert row["state"] == "crashed"
+    execute(address, "DROP TRIGGER steal ON mainspring.events")
+    resumed = shared.run("resume", row["id"], "--allow-unpriced")
+    assert resumed.returncode == 0, resumed.stderr
+    assert (shared.workspace / "effects").read_text() == "once\n"

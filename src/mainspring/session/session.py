@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from mainspring.context.history import fresh_start
-from mainspring.errors import InvalidValue, MainspringError, UsageError, require_type
+from mainspring.errors import InvalidValue, JournalUnreachable, MainspringError, UsageError, require_type
 from mainspring.events import (
     ApprovalGiven,
     Compacted,
@@ -391,7 +391,8 @@ class Session:
         try:
             if not isinstance(error, MainspringError) or isinstance(error, InvalidValue):
                 await self._runtime.record(Crashed(traceback="".join(traceback.format_exception(error))))
-            await end_turn(self._runtime, failed(error))
+            if not isinstance(error, JournalUnreachable):  # the turn stays open for whoever goes on
+                await end_turn(self._runtime, failed(error))
         except MainspringError as unwritable:
             error.add_note(f"The end of the turn could not be recorded: {unwritable.message}")
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import msgspec
 
-from mainspring.errors import ConfigError, JournalError, JournalUnwritable
+from mainspring.errors import ConfigError, JournalError, JournalUnreachable, JournalUnwritable
 
 _T = TypeVar("_T")
 
@@ -189,9 +189,9 @@ async def connected_to(address: StoreAddress) -> Any:
         ) from error
 
 
-def unreachable(address: StoreAddress, error: BaseException | None) -> JournalUnwritable:
+def unreachable(address: StoreAddress, error: BaseException | None) -> JournalUnreachable:
     why = str(error).partition("\n")[0] or type(error).__name__
-    return JournalUnwritable(
+    return JournalUnreachable(
         f"The database {address.shown} cannot be reached ({why}).",
         remedy="Check that it runs and that this machine may connect; then try again, or resume the session.",
     )

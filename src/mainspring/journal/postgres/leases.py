@@ -14,7 +14,7 @@ import msgspec
 
 from mainspring.disk.log import log
 from mainspring.disk.owner import Owner, is_gone, refusal, this_process
-from mainspring.errors import JournalError, JournalOwned, JournalUnwritable
+from mainspring.errors import JournalError, JournalOwned, JournalUnreachable
 from mainspring.journal.postgres.connection import StoreConnection
 
 _RENEWALS = 4
@@ -73,7 +73,7 @@ async def renew(connection: Any, name: str, epoch: int, lease_s: float) -> bool:
 async def require_day(connection: Any, name: str, epoch: int) -> None:
     """Raises when somebody else has taken the day since; that its time is over does no harm."""
     if await connection.fetchval(_EPOCH, name) != epoch:
-        raise JournalUnwritable(
+        raise JournalUnreachable(
             "This process stalled while it set money of the day aside; others may have too.",
             remedy="Nothing was spent. Resume the session.",
         )
