@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 
 from mainspring.events import Cap, CapScope, Limits
@@ -32,6 +34,18 @@ class TeamLeft(msgspec.Struct, frozen=True, kw_only=True):
     spent_usd: float
     about: str
     rule: str
+
+
+class TeamCaps(Protocol):
+    """What a team lets people spend, whatever their own limits are."""
+
+    async def is_capped(self) -> bool:
+        """Whether it caps anything; costs little."""
+        ...
+
+    async def left(self) -> TeamLeft | None:
+        """The cap that leaves the least; None when there is none."""
+        ...
 
 
 def cap_of(limits: Limits, scope: CapScope) -> Cap:

@@ -32,7 +32,7 @@ from mainspring.events import (
     StatusDelta,
     UserSaid,
 )
-from mainspring.folds.caps import TeamLeft
+from mainspring.folds.caps import TeamCaps
 from mainspring.folds.ledger import TimeLeft
 from mainspring.folds.processes import Handles
 from mainspring.folds.state import State, load_state
@@ -146,18 +146,6 @@ class Workbench(msgspec.Struct, frozen=True, kw_only=True):
     memory: ProjectMemory | None = None
     reach: Reach = Reach()
     work: WorkSettings = UNASSISTED
-
-
-class TeamCaps(Protocol):
-    """What a team lets people spend, whatever their own limits are."""
-
-    async def is_capped(self) -> bool:
-        """Whether it caps anything; costs little."""
-        ...
-
-    async def left(self) -> TeamLeft | None:
-        """The cap that leaves the least; None when there is none."""
-        ...
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
