@@ -61,11 +61,12 @@ class TeamHold:
 
     def rules(self) -> NamedRules:
         """The rules that hold now."""
-        return rules_in(team_policies(self.config), person_of(self.config), self.folder)
+        return self.current()[0]
 
-    def approvals(self) -> tuple[tuple[str, TeamApproval], ...]:
-        """What holds now for answers about calls."""
-        return approvals_in(team_policies(self.config), self.folder)
+    def current(self) -> tuple[NamedRules, tuple[tuple[str, TeamApproval], ...]]:
+        """The rules that hold now, and what holds for answers about calls."""
+        policies = team_policies(self.config)
+        return rules_in(policies, person_of(self.config), self.folder), approvals_in(policies, self.folder)
 
     def mode(self, asked: str, usual: str) -> tuple[Mode, str]:
         """The mode to work in, with the level if its name is one: the one that was asked for, or else the
@@ -161,13 +162,16 @@ class _Guarded:
         self._matchers: dict[tuple[str, str], CallMatcher] = {}
 
     def judge(self, proposed: Proposed) -> Judgement:
-        verdict = self._judge(proposed)
-        quorums = tuple(self._quorums(proposed)) if verdict.answer != "deny" else ()
+        rules, approvals = self._hold.current()
+        verdict = self._judge(proposed, rules)
+        quorums = tuple(self._quorums(proposed, approvals)) if verdict.answer != "deny" else ()
         return msgspec.structs.replace(verdict, quorums=quorums) if quorums else verdict
 
-    def _quorums(self, proposed: Proposed) -> Iterator[Quorum]:
+    def _quorums(
+        self, proposed: Proposed, approvals: tuple[tuple[str, TeamApproval], ...]
+    ) -> Iterator[Quorum]:
         """Whose yes a call takes, should a person be asked about it."""
-        for name, approval in self._hold.approvals():
+        for name, approval in approvals:
             if approval.call and not self._matcher(name, approval).fits(proposed):
                 continue
             if (approval.by, approval.of, approval.not_own) != (("*",), 1, False):
@@ -180,8 +184,8 @@ class _Guarded:
             self._matchers[key] = CallMatcher(name, approval.call, home)
         return self._matchers[key]
 
-    def _judge(self, proposed: Proposed) -> Judgement:
-        verdict, rules = self.inner.judge(proposed), self._hold.rules()
+    def _judge(self, proposed: Proposed, rules: NamedRules) -> Judgement:
+        verdict = self.inner.judge(proposed)
         findings = tuple(_denied(proposed, each) for each in _objections(rules, proposed))
         verdicts = [verdict, *(_as_judgement(each, verdict) for each in findings)]
         if engine := self._engine(rules):
