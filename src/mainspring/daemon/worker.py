@@ -68,7 +68,7 @@ class Worker:
         self._parked: dict[str, int] = {}
         self._waits: dict[str, int] = {}
         self._asleep = 0
-        self._other_hosts: set[str] = set()
+        self._others: Sequence[WorkerRow] = ()
         self._is_stopping = False
         self._problem = ""
 
@@ -130,8 +130,8 @@ class Worker:
         free = self._me.capacity - (len(self._items) - self._asleep)
         if free <= 0 or self._is_stopping:
             return 0
-        others = [each for each in await self._queue.workers() if each.is_alive and each.id != self._me.id]
-        self._other_hosts = {each.host for each in others}
+        workers = await self._queue.workers()
+        self._others = [each for each in workers if each.state == "working" and each.id != self._me.id]
         rows: dict[str, SessionRow] = {}
         left = free
         while left > 0:
@@ -152,7 +152,7 @@ class Worker:
 
     async def _choose(self, claimed: Claimed) -> ClaimChoice:
         """What to do about what is offered: the daemon's plan, for sessions that can be worked on here."""
-        offered = [(item, row) for item, row in claimed.offered if await self._is_mine(row)]
+        offered = [(item, row) for item, row in claimed.offered if await self._is_mine(item, row)]
         now_us, record = _now_us(), DaemonRecord()
         answered = {row.id for item, row in offered if await self._is_due(item, row, now_us)}
         for row in claimed.mine:
@@ -196,16 +196,19 @@ class Worker:
         after = after_run(run, row, before, self._settings, code=None, now_us=now_us, detail=detail)
         return msgspec.structs.replace(after, retry_us=0) if after else None
 
-    async def _is_mine(self, row: SessionRow) -> bool:
+    async def _is_mine(self, item: QueuedSession, row: SessionRow) -> bool:
         """Whether it can be worked on here: its folder is here, or can be made and is on no machine that has
-        a worker."""
+        a worker for it."""
         if await asyncio.to_thread(Path(row.workspace).is_dir):
             return True
         async with reading(self._sessions, row.id) as reader:
             newest = await reader.last("WorkspaceKept", "WorkspaceMoved")
         if newest is None or not isinstance(newest.event, WorkspaceKept | WorkspaceMoved):
             return False
-        return newest.event.host not in self._other_hosts
+        return not any(
+            each.host == newest.event.host and each.queue == item.queue and {*item.labels} <= {*each.labels}
+            for each in self._others
+        )
 
     async def _is_due(self, item: QueuedSession, row: SessionRow, now_us: int) -> bool:
         if "blocked" in (row.state, row.goal_state):
