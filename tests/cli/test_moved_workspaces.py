@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.conftest import Machine
 from tests.postgres import postgres
-from tests.shared_store import FREE, Shared
+from tests.shared_store import FREE, Shared, ended, until_true
 
 DONE = {"text": "done"}
 GIT = ("git", "-c", "user.name=ada", "-c", "user.email=ada@example.com")
@@ -196,3 +196,19 @@ def test_a_worker_makes_the_workspace_of_what_was_queued_on_another_machine(
     worked = shared.run("worker", "--once", **other)
     assert shared.states() == {session: "done"}, worked.stderr
     assert (repository / "seen").read_text() == "changed by hand\nnot pushed\n"
+
+
+def test_a_worker_of_another_queue_keeps_nobody_from_making_a_workspace(
+    shared: Shared, other: dict[str, str], repository: Path
+) -> None:
+    session = shared.queue("do it", shared.serve(DONE))
+    shutil.rmtree(repository)
+    shared.workspace = shared.home.parent
+    beside = shared.start("worker", "--queue", "night")
+    try:
+        until_true(lambda: shared.fleet()["workers"])
+        worked = shared.run("worker", "--once", **other)
+    finally:
+        ended(beside)
+    assert shared.states() == {session: "done"}, worked.stderr
+    assert (repository / "changed").read_text() == "changed by hand\n"
