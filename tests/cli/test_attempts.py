@@ -155,12 +155,14 @@ def act(action: str, **arguments: Any) -> dict[str, Any]:
     return {"text": json.dumps({"action": action, "arguments": arguments})}
 
 
+DONE = {"text": json.dumps({"action": "answer", "text": "Done."})}
+
+
 def small(machine: Machine, *firsts: dict[str, Any]) -> str:
     """A small model, by its name, that has it right in its second attempt; the test is one that a task names."""
     (machine.workspace / "try.sh").write_text("grep -q right answer\n")
-    done = {"text": json.dumps({"action": "answer", "text": "Done."})}
-    cases = [{"contains": '"seed":2', "replies": [act("write", path="answer", content="right\n"), done]}]
-    return machine.serve(*firsts, done, done, done, cases=cases).replace("#test", "#coder-1.5b")
+    cases = [{"contains": '"seed":2', "replies": [act("write", path="answer", content="right\n"), DONE]}]
+    return machine.serve(*firsts, DONE, DONE, DONE, cases=cases).replace("#test", "#coder-1.5b")
 
 
 TESTED = "Schreib die Antwort. Test: `sh ./try.sh --check`"
@@ -219,3 +221,23 @@ def test_a_wrong_file_ends_the_last_attempt_of_a_small_model_too_and_is_no_succe
     steps = [event["body"]["used"]["steps"] for event in events if event["kind"] == "AttemptEnded"]
     assert steps == [1, 1, 1]
     assert not events[-1]["body"].get("is_passed")
+
+
+def test_a_file_that_cannot_be_read_ends_an_attempt_of_a_small_model_and_the_next_is_told_why(
+    machine: Machine,
+) -> None:
+    """There is no test command."""
+    (machine.workspace / "settings.json").write_text('{"port": 80,}\n')
+    right = [act("write", path="settings.json", content='{"port": 80}\n'), DONE]
+    cases = [{"contains": '"seed":2', "replies": right}]
+    wrong = act("write", path="settings.json", content='{"port": 80\n')
+    model = machine.serve(wrong, cases=cases).replace("#test", "#coder-1.5b")
+    ran = machine.run("run", "--json", "--model", model, "--mode", "auto", "Repariere `settings.json`.")
+    assert ran.returncode == 0, ran.stderr
+    assert (machine.workspace / "settings.json").read_text() == '{"port": 80}\n'
+    events = lines(ran.stdout)
+    first, second = [event["body"] for event in events if event["kind"] == "AttemptEnded"]
+    assert (first["ending"], first["used"]["steps"], second["ending"]) == ("failed", 1, "done")
+    notes = [event["body"]["text"] for event in events if event["kind"] == "NoteAdded"]
+    (told,) = [note for note in notes if note.startswith("Another attempt")]
+    assert "settings.json:2: error: " in told

@@ -137,6 +137,7 @@ class AfterChange:
 
     async def _check(self, runtime: Runtime, waiting: Sequence[WaitingFile]) -> None:
         began, now, late = time.monotonic(), CheckRound(), list[LateCheck]()
+        is_small = runtime.state.prompt.profile == "small"
         programs, missing = await self._programs(runtime, [file.path for file in waiting[:MAX_FILES]])
         self._servers.changed({file.path: _watched(file) for file in waiting})
         for file in waiting[:MAX_FILES]:
@@ -152,6 +153,8 @@ class AfterChange:
         await self._look_at_names(runtime, waiting[:MAX_FILES], now)
         if late:
             await asyncio.wait([each.task for each in late], timeout=self._settings.wait_ms / 1000)
+        if read := [each.task for each in late if each.checker == Syntax.name and is_small]:
+            await asyncio.wait(read)  # it decides whether the attempt goes on, and has a limit of its own
         self._late += [each for each in late if not each.task.done()]
         for each in late:
             if each.task.done():

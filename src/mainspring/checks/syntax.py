@@ -17,7 +17,7 @@ from mainspring.checks.grammars import GRAMMARS, is_readable
 from mainspring.checks.security_rules import MESSAGES, has_rules, rules_for
 from mainspring.checks.settings import ChecksSettings
 from mainspring.errors import SandboxError
-from mainspring.events import CheckFinding
+from mainspring.events import SYNTAX, CheckFinding
 from mainspring.sandbox import Command, CommandResult, Sandbox
 from mainspring.sandbox.policy import Confinement
 from mainspring.sandbox.programs import confined_to_reading
@@ -31,7 +31,7 @@ _PATIENCE_S = 5.0
 class Syntax:
     """The first rung. `sandbox` gives where the reader runs."""
 
-    name = "syntax"
+    name = SYNTAX
 
     def __init__(
         self, confinement: Confinement, sandbox: ConfinedBy, *, patience_s: float = _PATIENCE_S

@@ -318,6 +318,10 @@ class FileChange(Value, frozen=True):
     renamed_from: str = ""
 
 
+SYNTAX = "syntax"
+"""The check that reads a file as what its name says."""
+
+
 class CheckFinding(Value, frozen=True):
     """What the check `by` says of a file: `rule` is its own name for that; line 0 is the whole file.
     It is about the lines from `line` to `last_line`, or about that one line where there is no `last_line`."""

@@ -6,8 +6,10 @@ from typing import Literal
 
 from mainspring.events.base import Event, Id, Sha256
 from mainspring.events.values import (
+    SYNTAX,
     Blob,
     CheckedFile,
+    CheckFinding,
     CheckTime,
     Extent,
     FileChange,
@@ -150,6 +152,11 @@ class ChangesChecked(Event, frozen=True):
     duration_s: float = 0.0
     is_late: bool = False
     times: tuple[CheckTime, ...] = ()
+
+    @property
+    def unreadable(self) -> tuple[tuple[str, CheckFinding], ...]:
+        """Why files cannot be read as what their names say, with their paths."""
+        return tuple((file.path, each) for file in self.files for each in file.findings if each.by == SYNTAX)
 
 
 class BranchMoved(Event, frozen=True):

@@ -18,6 +18,7 @@ from mainspring.events import (
     AssistantSaid,
     AttemptsStarted,
     AttemptStarted,
+    ChangesChecked,
     Compacted,
     Event,
     GuardTripped,
@@ -95,10 +96,12 @@ async def lost_attempt(runtime: Runtime) -> End | None:
     said = await runtime.journal.last("AssistantSaid", "TurnStarted")
     if said is None or not isinstance(said.event, AssistantSaid):  # that reply was one of an earlier attempt
         return None
-    read = await runtime.journal.read(after=said.seq, kinds=("FilesChanged", "SuiteEnded"))
+    read = await runtime.journal.read(after=said.seq, kinds=("FilesChanged", "SuiteEnded", "ChangesChecked"))
     since = [item for item in read if getattr(item.event, "cause", None) != "baseline"]
     if not since:
         return End("failed", f"The files are as they were; {then}.")
+    if any(isinstance(item.event, ChangesChecked) and item.event.unreadable for item in since):
+        return End("failed", f"What was written cannot be read; {then}.")
     is_failed = any(isinstance(item.event, SuiteEnded) and item.event.outcome == "failed" for item in since)
     return End("failed", f"The tests fail; {then}.") if is_failed else None
 

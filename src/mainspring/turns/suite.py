@@ -41,7 +41,7 @@ from mainspring.workspace.coverage import Coverage, measured, read_measured
 from mainspring.workspace.project import Project, asked_test, look_at, project_below
 from mainspring.workspace.test_results import ENVIRONMENT, TestResults, read_results, verbose
 
-_SHELL = "shell"
+_SHELL, _WRITE = "shell", "write"
 _SHOWN_LINES = 15
 _SHOWN_CHARS = 1_600
 _MAX_LISTED = 5_000
@@ -256,8 +256,17 @@ async def may_run(runtime: Runtime, command: str) -> bool:
         await runtime.sandbox()
     except SandboxError:
         return False  # a call of the agent would be told so
-    arguments = msgspec.json.encode({"command": command}).decode()
-    asked = CallAsked(call=f"{CALL_PREFIX}{runtime.last_seq}", name=_SHELL, arguments=arguments)
+    return await _is_unasked(runtime, _SHELL, command=command)
+
+
+async def may_write(runtime: Runtime) -> bool:
+    """Whether the agent could make a file without a question."""
+    return await _is_unasked(runtime, _WRITE, path="new.txt", content="")
+
+
+async def _is_unasked(runtime: Runtime, tool: str, **arguments: str) -> bool:
+    text = msgspec.json.encode(arguments).decode()
+    asked = CallAsked(call=f"{CALL_PREFIX}{runtime.last_seq}", name=tool, arguments=text)
     return bool(await startable(runtime, AssistantSaid(step=runtime.state.step, parts=(asked,))))
 
 

@@ -1,5 +1,5 @@
 """How often a task is tried where nobody says it: a small model seldom gets it right at once, and where the
-tests of a project can tell, it is asked again.
+tests of a project can tell, or what it wrote cannot be right, it is asked again.
 """
 
 from __future__ import annotations
@@ -9,21 +9,23 @@ from pathlib import Path
 
 from mainspring.events import AttemptEnded, AttemptsStarted
 from mainspring.session.session import Session, runtime_of
-from mainspring.turns.suite import may_run
+from mainspring.turns.suite import may_run, may_write
 from mainspring.workspace.project import asked_test, look_at
 
 SMALL_ATTEMPTS = 3
 
 
 async def usual_attempts(session: Session, task: str) -> int:
-    """Three for the first task of a small model when a test command is known that needs no question."""
+    """Three for the first task of a small model when nobody is asked for what it takes: to write files, and
+    to run the test command, where one is known. Without one, files that cannot be read or are as they were
+    end an attempt."""
     state = session.state
     if state.prompt.profile != "small" or state.turn or session.output is not None or not task:
         return 1
     checks = await asyncio.to_thread(known_checks, state.workspace, task)
     runtime = runtime_of(session)
-    is_judged = bool(checks) and all([await may_run(runtime, check) for check in checks])
-    return SMALL_ATTEMPTS if is_judged else 1
+    is_free = await may_write(runtime) and all([await may_run(runtime, check) for check in checks])
+    return SMALL_ATTEMPTS if is_free else 1
 
 
 def known_checks(folder: Path, task: str = "") -> tuple[str, ...]:
