@@ -241,3 +241,29 @@ def test_a_file_that_cannot_be_read_ends_an_attempt_of_a_small_model_and_the_nex
     notes = [event["body"]["text"] for event in events if event["kind"] == "NoteAdded"]
     (told,) = [note for note in notes if note.startswith("Another attempt")]
     assert "settings.json:2: error: " in told
+
+
+def program(*lines: str) -> dict[str, Any]:
+    return {"text": "\n".join(["Here it is:", "```python", *lines, "```"])}
+
+
+def test_what_is_to_be_made_of_data_is_made_by_a_program_of_a_small_model(machine: Machine) -> None:
+    (machine.workspace / "a.csv").write_text("n\n1\n41\n")
+    wrong = program("open('sum.txt', 'w').write('7')", "raise SystemExit('no column m')")
+    right = program(
+        "lines = open('a.csv').read().split()[1:]", "print(sum(map(int, lines)), file=open('sum.txt', 'w'))"
+    )
+    cases = [{"contains": '"seed":2', "replies": [right, {"text": "I added them up."}]}]
+    model = machine.serve(wrong, cases=cases).replace("#test", "#coder-1.5b")
+    task = "Schreib die Summe der Spalte `n` von `a.csv` in `sum.txt`."
+    ran = machine.run("run", "--json", "--model", model, "--mode", "auto", task)
+    assert ran.returncode == 0, ran.stderr
+    assert (machine.workspace / "sum.txt").read_text() == "42\n"
+    events = lines(ran.stdout)
+    first, second = [event["body"] for event in events if event["kind"] == "AttemptEnded"]
+    assert (first["ending"], first["used"]["steps"]) == ("failed", 1)
+    assert (second["ending"], second["used"]["steps"]) == ("done", 2)
+    notes = [event["body"]["text"] for event in events if event["kind"] == "NoteAdded"]
+    (told,) = [note for note in notes if note.startswith("Another attempt")]
+    assert "no column m" in told
+    assert events[-1]["body"]["kept"] == 2

@@ -8,7 +8,19 @@ import pytest
 
 from mainspring.events import CallDelta, TextDelta, Usage
 from mainspring.models import ReplyFinished, StreamItem
-from mainspring.models.drafts import alone, asked, block, blocks, drafted, is_asked, page, paths_in
+from mainspring.models.drafts import (
+    PROGRAM,
+    alone,
+    asked,
+    block,
+    blocks,
+    drafted,
+    is_asked,
+    is_program_asked,
+    page,
+    paths_in,
+    ran_program,
+)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +75,7 @@ def said(role: str, content: str) -> bytes:
 
 def test_a_page_is_sent_without_what_it_says_again() -> None:
     task = "Repariere `a.py`.\n"
-    text = page([block("a.py", "x = 1")], ["data.bin"], task, "it was 2", "a.py")
+    text = page([block("a.py", "x = 1")], ["data.bin"], task, "it was 2", asked("a.py"))
     failed = said("user", "[note from mainspring:attempts] Another attempt failed:\n\nit was 2")
     other = said("user", "Always write tests.")
     sent = alone([other, failed, said("user", task), said("user", f"[note from mainspring:files] {text}")])
@@ -93,3 +105,27 @@ def test_results_of_several_calls_stand_in_one_message_before_a_page() -> None:
     asked_for = said("user", asked("a.py"))
     assert alone([results, asked_for])[0] == results
     assert alone([asked_for, results])[1] == results
+
+
+def test_a_program_is_a_call_of_the_shell_when_one_was_asked_for() -> None:
+    message = said("user", page([block("a.csv", "n\n1")], [], "Sum up `a.csv` in `sum.txt`.", "", PROGRAM))
+    assert is_asked([message])
+    assert is_program_asked([message])
+    assert not is_program_asked([said("user", asked("a.py"))])
+
+    async def read(reply: str) -> list[StreamItem]:
+        async def stream() -> AsyncGenerator[StreamItem]:
+            yield TextDelta(text=reply)
+            yield ReplyFinished(stop="end", usage=Usage())
+
+        return [item async for item in blocks(stream(), is_program=True)]
+
+    (call, finished) = asyncio.run(read("So:\n```python\nprint('$HOME')\n```\nRun it."))
+    assert isinstance(call, CallDelta)
+    arguments = msgspec.json.decode(call.arguments)
+    assert call.name == "shell"
+    assert arguments["command"].splitlines()[1:-1] == ["print('$HOME')"]
+    assert ran_program(call.arguments)
+    assert isinstance(finished, ReplyFinished)
+    assert finished.stop == "calls"
+    assert isinstance(asyncio.run(read("The sum is 1."))[0], TextDelta)

@@ -1,7 +1,9 @@
-"""Whole files in a reply, each in a fenced block below its name.
+"""Whole files in a reply, each in a fenced block below its name, or a program that makes them.
 
 Small models write code better so than inside of JSON: a message that ends with `asked` is answered in this
-form, and each block is a call of `write`. Pure, but for `blocks`, which reads a stream.
+form, and each block is a call of `write`. What is computed from data they get wrong when they write it down
+themselves: a message that ends with `PROGRAM` is answered with a program, which is a call of `shell`. Pure,
+but for `blocks`, which reads a stream.
 """
 
 from __future__ import annotations
@@ -17,9 +19,15 @@ from mainspring.events import ATTEMPTS_SOURCE, PRIMING_SOURCE, CallDelta, TextDe
 from mainspring.models import ReplyFinished, Retrying, StreamItem
 from mainspring.patterns import lazy_pattern
 
-WRITE = "write"
+WRITE, SHELL = "write", "shell"
 _ASKED = "Answer with the complete new content of every file that you change or add, in this form:"
 _PLACEHOLDER = "the whole file, changed"
+_PROGRAM_SAID = "Do not work it out yourself. Write one Python program that does all of it"
+PROGRAM = (
+    f"{_PROGRAM_SAID} when it is run in the folder of these files, with the standard library alone. Answer in"
+    " this form:\n\n```python\nthe program\n```"
+)
+_PROGRAM_END = "END_OF_PROGRAM"
 _LANGUAGES = {"py": "python", "js": "javascript", "ts": "typescript", "rb": "ruby", "rs": "rust"}
 _FILE = lazy_pattern(
     r"(?:.*\.(?:pyi?|[mc]?js|jsx|tsx?|go|rs|java|kt|rb|php|[ch]|cc|[ch]pp|cs|swift|sh|bash|lua|sql|pl|r|jl|scala|vue"
@@ -37,13 +45,14 @@ _HEAD = lazy_pattern(r"#{1,6} +`?(?P<path>[\w./-]*\w\.[A-Za-z]\w*)`?[ \t]*\n+")
 _PATH = lazy_pattern(r"(?<![\w./-])(?:[\w./-]*\w\.[A-Za-z]\w*|[\w./-]*(?:Makefile|Dockerfile))(?![\w/-])")
 
 
-def page(blocks: Sequence[str], others: Sequence[str], task: str, failure: str, example: str) -> str:
+def page(blocks: Sequence[str], others: Sequence[str], task: str, failure: str, form: str) -> str:
     """All that a reply with files needs, in one message: the files, the names of those that are not shown,
-    the task, what an earlier attempt failed with, and the form. Small models do what stands last."""
+    the task, what an earlier attempt failed with, and the form, which is `asked` or `PROGRAM`. Small models
+    do what stands last."""
     listed = [f"Other files of the project: {', '.join(others)}"] if others else []
     failed = [f"An earlier attempt failed:\n{_fenced(failure)}"] if failure else []
     files = ["The files:", *blocks] if blocks else []
-    return "\n\n".join([*files, *listed, f"The task:\n{task.strip()}", *failed, asked(example)])
+    return "\n\n".join([*files, *listed, f"The task:\n{task.strip()}", *failed, form])
 
 
 def is_said(messages: Sequence[bytes], text: str) -> bool:
@@ -52,7 +61,7 @@ def is_said(messages: Sequence[bytes], text: str) -> bool:
 
 
 def without_pages(messages: Sequence[bytes]) -> list[bytes]:
-    return [message for message in messages if _ASKED.encode() not in message]
+    return [message for message in messages if not is_asked([message])]
 
 
 def alone(messages: Sequence[bytes]) -> list[bytes]:
@@ -108,8 +117,12 @@ def paths_in(text: str) -> list[str]:
 
 
 def is_asked(messages: Sequence[bytes]) -> bool:
-    """Whether the last message asks for files."""
-    return is_said(messages, _ASKED)
+    """Whether the last message asks for files, or for a program that makes them."""
+    return is_said(messages, _ASKED) or is_program_asked(messages)
+
+
+def is_program_asked(messages: Sequence[bytes]) -> bool:
+    return is_said(messages, _PROGRAM_SAID)
 
 
 def drafted(reply: str) -> list[tuple[str, str]]:
@@ -126,9 +139,32 @@ def drafted(reply: str) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-async def blocks(items: AsyncGenerator[StreamItem], kept: Collection[str] = ()) -> AsyncGenerator[StreamItem]:
-    """A stream in which files are calls, but for those that are `kept` as they are. Text is held back until
-    its end; without files it stays text."""
+def program_in(reply: str) -> str:
+    """The program in a reply: its first block; nothing where there is none."""
+    found = _BLOCK.search("\n" + reply)
+    content = found["content"] if found else ""
+    return "" if content.strip() in ("", "the program") else content
+
+
+def ran_program(arguments: str) -> bool:
+    """Whether a call runs a program that was asked for."""
+    return _PROGRAM_END in arguments
+
+
+def _calls(reply: str, kept: Collection[str], *, is_program: bool) -> list[tuple[str, dict[str, str]]]:
+    if not is_program:
+        files = [each for each in drafted(reply) if each[0] not in kept]
+        return [(WRITE, {"path": path, "content": content}) for path, content in files]
+    program = program_in(reply)
+    command = f"python3 - <<'{_PROGRAM_END}'\n{program.rstrip()}\n{_PROGRAM_END}"
+    return [(SHELL, {"command": command})] if program else []
+
+
+async def blocks(
+    items: AsyncGenerator[StreamItem], kept: Collection[str] = (), *, is_program: bool = False
+) -> AsyncGenerator[StreamItem]:
+    """A stream in which files are calls, but for those that are `kept` as they are, or the program is one.
+    Text is held back until its end; without files it stays text."""
     held, has_calls = "", False
     async with aclosing(items):
         async for item in items:
@@ -139,13 +175,13 @@ async def blocks(items: AsyncGenerator[StreamItem], kept: Collection[str] = ()) 
                     held, has_calls = "", False
                     yield item
                 case ReplyFinished():
-                    files = [] if has_calls else [each for each in drafted(held) if each[0] not in kept]
-                    if held and not files:
+                    calls = [] if has_calls else _calls(held, kept, is_program=is_program)
+                    if held and not calls:
                         yield TextDelta(text=held)
-                    for index, (path, content) in enumerate(files):
-                        arguments = msgspec.json.encode({"path": path, "content": content}).decode()
-                        yield CallDelta(index=index, name=WRITE, arguments=arguments)
-                    is_call = bool(files) and item.stop == "end"
+                    for index, (name, arguments) in enumerate(calls):
+                        text = msgspec.json.encode(arguments).decode()
+                        yield CallDelta(index=index, name=name, arguments=text)
+                    is_call = bool(calls) and item.stop == "end"
                     yield msgspec.structs.replace(item, stop="calls") if is_call else item
                 case CallDelta():
                     has_calls = True

@@ -67,13 +67,12 @@ class ToolProtocol(ModelWrapper):
         known = frozenset(tool.name for tool in request.tools)
         if self.form == "native" or not request.tools:
             items = self._watched(thoughts.divided(self._model.stream(request)), known)
-            items = drafts.blocks(items, request.kept_files) if _is_draft(request) else items
-            return rescued(items, known, is_tagged_only=request.schema is not None)
+            return rescued(_drafted(items, request), known, is_tagged_only=request.schema is not None)
         if request.schema is not None:
             request = with_answer_tool(request)
             return answered(_acted(thoughts.divided(self._model.stream(self._constrained(request))), known))
         items = thoughts.divided(self._model.stream(self._constrained(request)))
-        return _acted(drafts.blocks(items, request.kept_files) if _is_draft(request) else items, known)
+        return _acted(_drafted(items, request), known)
 
     def _constrained(self, request: Request) -> Request:
         """The request for a model that is not told of calls. One that is asked for files is not told of tools
@@ -124,6 +123,13 @@ class ToolProtocol(ModelWrapper):
 def _is_draft(request: Request) -> bool:
     can_write = any(tool.name == drafts.WRITE for tool in request.tools)
     return can_write and request.schema is None and drafts.is_asked(request.messages)
+
+
+def _drafted(items: AsyncGenerator[StreamItem], request: Request) -> AsyncGenerator[StreamItem]:
+    if not _is_draft(request):
+        return items
+    is_program = drafts.is_program_asked(request.messages)
+    return drafts.blocks(items, request.kept_files, is_program=is_program)
 
 
 async def _acted(items: AsyncGenerator[StreamItem], known: Collection[str]) -> AsyncGenerator[StreamItem]:

@@ -11,6 +11,7 @@ from mainspring.events import (
     ATTEMPTS_SOURCE,
     EFFECT_SOURCE,
     TESTS_SOURCE,
+    AttemptStarted,
     CallStarted,
     FileChange,
     FilesChanged,
@@ -18,7 +19,19 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.models import Request
-from mainspring.models.drafts import WRITE, alone, asked, is_asked, is_said, page, paths_in, without_pages
+from mainspring.models.drafts import (
+    PROGRAM,
+    SHELL,
+    WRITE,
+    alone,
+    asked,
+    is_asked,
+    is_said,
+    page,
+    paths_in,
+    ran_program,
+    without_pages,
+)
 from mainspring.tools import MAX_TEXT
 from mainspring.tools.primer import Primed
 from mainspring.turns.runtime import Runtime
@@ -29,7 +42,7 @@ _RESULT_TEXT = 6_000
 _MAX_TASK = 8_000
 _MAX_WHOLE_BYTES = 4_000
 _PASSED = "If all that was asked is done, answer now."
-_CLOSING = "All tests pass. Say in one short sentence what you changed."
+_CLOSING = "Say in one short sentence what you changed."
 _IDLE = (
     "You have changed nothing and run nothing. If the task needs that, do it now with the tools; otherwise"
     " repeat your answer."
@@ -38,6 +51,9 @@ _IDLE = (
 
 _UNCHANGED = "Nothing has changed: the files are as they were. Do the task now."
 _FENCE = "```"
+_DATA = (".csv", ".tsv", ".json", ".jsonl", ".xml", ".log")
+_MADE_OF_DATA = (*_DATA, ".txt", ".yaml", ".yml")
+_MOST_PROGRAMS = 2
 _DROPPED = "One action a reply: only your first was done, {count} behind it not. Send what is still needed."
 _OF_THE_USER = frozenset({"map", "instructions", "skills", "memory"})
 _DEEDS = ("FilesChanged", "CallStarted", "NoteAdded")
@@ -55,15 +71,20 @@ def told_dropped(count: int) -> list[NoteAdded]:
 
 async def draft_page(runtime: Runtime, task: str, primed: Primed) -> str:
     """What a small model is asked instead of being offered tools, where all that it needs can be shown whole:
-    for whole files. A file that the task names and that is not there yet is the example: it is what is
-    wanted."""
+    for whole files, or for a program where a file that is not there yet is to be made of data. A file that
+    the task names and that is not there yet is the example: it is what is wanted."""
     if runtime.state.prompt.profile != "small" or not _may_write(runtime) or len(task) > _MAX_TASK:
         return ""
     wanted = next((path for path in paths_in(task) if not (runtime.state.workspace / path).exists()), "")
     if not primed.is_all_whole or not (primed.files or wanted):
         return ""
-    example = wanted or _example([item.path for item in primed.files])
-    return page(primed.blocks, primed.others, task, await _failure(runtime), example)
+    shown = [item.path for item in primed.files]
+    is_computed = bool(shown) and wanted.endswith(_MADE_OF_DATA) and all(map(_is_data, shown))
+    attempt = await runtime.journal.last("AttemptStarted")
+    number = attempt.event.attempt if attempt and isinstance(attempt.event, AttemptStarted) else 1
+    is_program = is_computed and _may_run(runtime) and number <= _MOST_PROGRAMS
+    form = PROGRAM if is_program else asked(wanted or _example(shown))
+    return page(primed.blocks, primed.others, task, await _failure(runtime), form)
 
 
 async def _failure(runtime: Runtime) -> str:
@@ -115,7 +136,7 @@ def after_tests(runtime: Runtime, changes: Sequence[FileChange], *, is_passed: b
         return ""
     if is_passed:
         is_draft = all(call.name == WRITE for call in runtime.state.last_reply.calls)
-        return f"\n{_CLOSING if is_draft else _PASSED}"
+        return f"\n{f'All tests pass. {_CLOSING}' if is_draft else _PASSED}"
     are_short = all(change.after and change.after.size <= _MAX_WHOLE_BYTES for change in changes)
     return f"\n\n{asked(_example([change.path for change in changes]))}" if are_short else ""
 
@@ -123,12 +144,22 @@ def after_tests(runtime: Runtime, changes: Sequence[FileChange], *, is_passed: b
 async def tell_untested(runtime: Runtime) -> None:
     """After a change that nothing tests: without a word a small model makes the same change again."""
     if runtime.state.prompt.profile == "small":
-        await runtime.record(NoteAdded(text=_PASSED, source=TESTS_SOURCE), is_durable=False)
+        is_program = any(ran_program(call.arguments) for call in runtime.state.last_reply.calls)
+        text = _CLOSING if is_program else _PASSED
+        await runtime.record(NoteAdded(text=text, source=TESTS_SOURCE), is_durable=False)
 
 
 def _may_write(runtime: Runtime) -> bool:
     state = runtime.state
     return state.mode != "plan" and any(tool.name == WRITE for tool in state.prompt.tools)
+
+
+def _may_run(runtime: Runtime) -> bool:
+    return any(tool.name == SHELL for tool in runtime.state.prompt.tools)
+
+
+def _is_data(path: str) -> bool:
+    return path.endswith(_DATA)
 
 
 def _example(paths: Sequence[str]) -> str:

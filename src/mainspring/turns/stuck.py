@@ -18,6 +18,7 @@ from mainspring.events import (
     AssistantSaid,
     AttemptsStarted,
     AttemptStarted,
+    CallEnded,
     ChangesChecked,
     Compacted,
     Event,
@@ -25,7 +26,7 @@ from mainspring.events import (
     SamplingChosen,
     SuiteEnded,
 )
-from mainspring.models.drafts import WRITE
+from mainspring.models.drafts import WRITE, ran_program
 from mainspring.turns.compactor import restarted
 from mainspring.turns.endings import End
 from mainspring.turns.runtime import Runtime
@@ -83,11 +84,12 @@ async def take_rung(runtime: Runtime, tripped: GuardTripped) -> GuardTripped:
 
 
 async def lost_attempt(runtime: Runtime) -> End | None:
-    """The end of a turn in which a small model wrote whole files that are as they were or fail their tests,
-    when its task has several attempts: with them in its history it writes the same again, also in the last
-    one."""
+    """The end of a turn in which a small model wrote whole files that are as they were, cannot be read or
+    fail their tests, or a program that failed, when its task has several attempts: with them in its history
+    it writes the same again, also in the last one."""
     calls = runtime.state.last_reply.calls
-    if not calls or any(call.name != WRITE for call in calls):
+    is_program = any(ran_program(call.arguments) for call in calls)
+    if not calls or any(call.name != WRITE and not is_program for call in calls):
         return None
     place = await _place(runtime)
     if place is None:
@@ -98,6 +100,9 @@ async def lost_attempt(runtime: Runtime) -> End | None:
         return None
     read = await runtime.journal.read(after=said.seq, kinds=("FilesChanged", "SuiteEnded", "ChangesChecked"))
     since = [item for item in read if getattr(item.event, "cause", None) != "baseline"]
+    ended = await runtime.journal.last("CallEnded")
+    if is_program and ended and isinstance(ended.event, CallEnded) and ended.event.is_error:
+        return End("failed", f"The program failed; {then}.")
     if not since:
         return End("failed", f"The files are as they were; {then}.")
     if any(isinstance(item.event, ChangesChecked) and item.event.unreadable for item in since):

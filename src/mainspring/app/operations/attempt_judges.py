@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from mainspring.app.operations.attempt_sizes import left_of
 from mainspring.context.history import read_all
 from mainspring.documents.findings import line_of
-from mainspring.events import AttemptsStarted, ChangesChecked, CheckEnded, Event, SuiteEnded
+from mainspring.events import AttemptsStarted, CallEnded, ChangesChecked, CheckEnded, Event, SuiteEnded
 from mainspring.evidence.checks import TIMEOUT_S, failing_text, run_check
 from mainspring.sandbox import TIMED_OUT
 from mainspring.session.session import Session, runtime_of
@@ -137,8 +137,9 @@ async def run_commands(
 
 async def failure_of(runtime: Runtime, started_seq: int) -> str:
     """What the next attempt is told about the checks that the one which began there failed; without any, why
-    what it wrote cannot be read."""
-    looked = await read_all(runtime.journal, kinds=("CheckEnded", "ChangesChecked"), after=started_seq)
+    what it wrote cannot be read, or what its last call failed with."""
+    kinds = ("CheckEnded", "ChangesChecked", "CallEnded")
+    looked = await read_all(runtime.journal, kinds=kinds, after=started_seq)
     failed = [item.event for item in looked if isinstance(item.event, CheckEnded) and not item.event.passed]
     texts = [
         failing_text(check, await runtime.recorder.get_blob(check.output) if check.output else b"")
@@ -146,6 +147,8 @@ async def failure_of(runtime: Runtime, started_seq: int) -> str:
     ]
     last = [item.event for item in looked if isinstance(item.event, ChangesChecked)][-1:]
     texts = texts or [line_of(path, each) for checked in last for path, each in checked.unreadable]
+    ended = [item.event for item in looked if isinstance(item.event, CallEnded)][-1:]
+    texts = texts or [call.output for call in ended if call.is_error]
     texts = [shortened(text) for text in texts]
     told = "\n\n".join(text if len(text) <= _MAX_TOLD else f"…{text[-_MAX_TOLD:]}" for text in texts)
     return f"{_TAKEN_BACK}\n\n{told}" if told else ""
