@@ -9,7 +9,6 @@ import pytest
 from mainspring.events import CallDelta, TextDelta, Usage
 from mainspring.models import ReplyFinished, StreamItem
 from mainspring.models.drafts import (
-    PROGRAM,
     alone,
     asked,
     block,
@@ -19,6 +18,7 @@ from mainspring.models.drafts import (
     is_program_asked,
     page,
     paths_in,
+    program_asked,
     ran_program,
 )
 
@@ -108,10 +108,13 @@ def test_results_of_several_calls_stand_in_one_message_before_a_page() -> None:
 
 
 def test_a_program_is_a_call_of_the_shell_when_one_was_asked_for() -> None:
-    message = said("user", page([block("a.csv", "n\n1")], [], "Sum up `a.csv` in `sum.txt`.", "", PROGRAM))
+    message = said(
+        "user", page([block("a.csv", "n\n1")], [], "Add up `a.csv`.", "", program_asked("sum.txt"))
+    )
     assert is_asked([message])
     assert is_program_asked([message])
     assert not is_program_asked([said("user", asked("a.py"))])
+    assert b"`sum.txt`" in message
 
     async def read(reply: str) -> list[StreamItem]:
         async def stream() -> AsyncGenerator[StreamItem]:

@@ -2,7 +2,7 @@
 
 Small models write code better so than inside of JSON: a message that ends with `asked` is answered in this
 form, and each block is a call of `write`. What is computed from data they get wrong when they write it down
-themselves: a message that ends with `PROGRAM` is answered with a program, which is a call of `shell`. Pure,
+themselves: one that ends with `program_asked` is answered with a program, which is a call of `shell`. Pure,
 but for `blocks`, which reads a stream.
 """
 
@@ -23,10 +23,13 @@ WRITE, SHELL = "write", "shell"
 _ASKED = "Answer with the complete new content of every file that you change or add, in this form:"
 _PLACEHOLDER = "the whole file, changed"
 _PROGRAM_SAID = "Do not work it out yourself. Write one Python program that does all of it"
-PROGRAM = (
-    f"{_PROGRAM_SAID} when it is run in the folder of these files, with the standard library alone. Answer in"
-    " this form:\n\n```python\nthe program\n```"
-)
+_IMPORTS = "import csv\nimport json\nimport re"
+_PROGRAM_FORM = """{said} and writes `{path}` when it is run where these files are. Answer in this form:
+
+```python
+{imports}
+the rest of the program, without other libraries
+```"""
 _PROGRAM_END = "END_OF_PROGRAM"
 _LANGUAGES = {"py": "python", "js": "javascript", "ts": "typescript", "rb": "ruby", "rs": "rust"}
 _FILE = lazy_pattern(
@@ -47,8 +50,8 @@ _PATH = lazy_pattern(r"(?<![\w./-])(?:[\w./-]*\w\.[A-Za-z]\w*|[\w./-]*(?:Makefil
 
 def page(blocks: Sequence[str], others: Sequence[str], task: str, failure: str, form: str) -> str:
     """All that a reply with files needs, in one message: the files, the names of those that are not shown,
-    the task, what an earlier attempt failed with, and the form, which is `asked` or `PROGRAM`. Small models
-    do what stands last."""
+    the task, what an earlier attempt failed with, and the form, as `asked` or `program_asked` give it. Small
+    models do what stands last."""
     listed = [f"Other files of the project: {', '.join(others)}"] if others else []
     failed = [f"An earlier attempt failed:\n{_fenced(failure)}"] if failure else []
     files = ["The files:", *blocks] if blocks else []
@@ -92,6 +95,11 @@ def _fields(message: bytes) -> dict[str, Any]:
 def asked(path: str) -> str:
     """Asks for files, with one of them as the example: names and forms that stand last are kept to."""
     return f"{_ASKED}\n\n{block(path, _PLACEHOLDER)}"
+
+
+def program_asked(path: str) -> str:
+    """Asks for a program that makes a file. The imports keep it from libraries that are not there."""
+    return _PROGRAM_FORM.format(said=_PROGRAM_SAID, path=path, imports=_IMPORTS)
 
 
 def block(path: str, text: str) -> str:
@@ -142,8 +150,7 @@ def drafted(reply: str) -> list[tuple[str, str]]:
 def program_in(reply: str) -> str:
     """The program in a reply: its first block; nothing where there is none."""
     found = _BLOCK.search("\n" + reply)
-    content = found["content"] if found else ""
-    return "" if content.strip() in ("", "the program") else content
+    return found["content"] if found and found["content"].strip() else ""
 
 
 def ran_program(arguments: str) -> bool:

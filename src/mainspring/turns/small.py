@@ -20,7 +20,6 @@ from mainspring.events import (
 )
 from mainspring.models import Request
 from mainspring.models.drafts import (
-    PROGRAM,
     SHELL,
     WRITE,
     alone,
@@ -29,6 +28,7 @@ from mainspring.models.drafts import (
     is_said,
     page,
     paths_in,
+    program_asked,
     ran_program,
     without_pages,
 )
@@ -83,7 +83,7 @@ async def draft_page(runtime: Runtime, task: str, primed: Primed) -> str:
     attempt = await runtime.journal.last("AttemptStarted")
     number = attempt.event.attempt if attempt and isinstance(attempt.event, AttemptStarted) else 1
     is_program = is_computed and _may_run(runtime) and number <= _MOST_PROGRAMS
-    form = PROGRAM if is_program else asked(wanted or _example(shown))
+    form = program_asked(wanted) if is_program else asked(wanted or _example(shown))
     return page(primed.blocks, primed.others, task, await _failure(runtime), form)
 
 
