@@ -35,6 +35,7 @@ from mainspring.app.operations.models import (
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.cli.streams import shows_progress
+from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config
 
@@ -108,7 +109,7 @@ def _about(listed: ModelList) -> str:
         return f"{listed.provider}:{problem}"
     when = listed.asked_at.astimezone().strftime("%Y-%m-%d %H:%M")
     kept = "; --refresh asks again" if listed.is_cached else ""
-    return f"{listed.provider}: {len(listed.models):,} models, asked {when}{kept}.{problem}"
+    return f"{listed.provider}: {plural(len(listed.models), 'model')}, asked {when}{kept}.{problem}"
 
 
 @models_command.command("prices")
