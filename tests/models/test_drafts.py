@@ -14,6 +14,7 @@ from mainspring.models.drafts import (
     block,
     blocks,
     drafted,
+    example_of,
     is_asked,
     is_program_asked,
     page,
@@ -132,3 +133,26 @@ def test_a_program_is_a_call_of_the_shell_when_one_was_asked_for() -> None:
     assert isinstance(finished, ReplyFinished)
     assert finished.stop == "calls"
     assert isinstance(asyncio.run(read("The sum is 1."))[0], TextDelta)
+
+
+def test_of_several_names_before_a_block_the_one_counts_that_its_language_suits() -> None:
+    reply = "Here is `people.json`, made of `people.csv`:\n```json\n[]\n```"
+    assert drafted(reply) == [("people.json", "[]\n")]
+
+
+@pytest.mark.parametrize(
+    ("reply", "files"),
+    [
+        ("```json\n[]\n```", [("a.json", "[]\n")]),
+        ("Here it is:\n\n```\n[]\n```\nThat is all.", [("a.json", "[]\n")]),
+        ("```bash\npython3 make.py\n```", []),
+        ("```json\n[]\n```\nor\n```json\n{}\n```", []),
+        ("### b.json\n```json\n{}\n```\n```json\n[]\n```", [("b.json", "{}\n")]),
+    ],
+)
+def test_the_only_block_without_a_name_is_the_file_that_was_asked_for(
+    reply: str, files: list[tuple[str, str]]
+) -> None:
+    message = said("user", page([block("a.csv", "n")], [], "Write `a.json`.", "", asked("a.json")))
+    assert drafted(reply, example_of([message])) == files
+    assert example_of([said("user", "Write it.")]) == ""

@@ -32,6 +32,15 @@ the rest of the program, without other libraries
 ```"""
 _PROGRAM_END = "END_OF_PROGRAM"
 _LANGUAGES = {"py": "python", "js": "javascript", "ts": "typescript", "rb": "ruby", "rs": "rust"}
+_ALIASES = {
+    "sh": ("bash", "shell"),
+    "txt": ("text", "plaintext"),
+    "yml": ("yaml",),
+    "md": ("markdown",),
+    "cfg": ("ini",),
+    "conf": ("ini",),
+}
+_EXAMPLE = lazy_pattern(rf"{re.escape(_ASKED)}\n\n### (?P<path>[^\n]+)\n")
 _FILE = lazy_pattern(
     r"(?:.*\.(?:pyi?|[mc]?js|jsx|tsx?|go|rs|java|kt|rb|php|[ch]|cc|[ch]pp|cs|swift|sh|bash|lua|sql|pl|r|jl|scala|vue"
     r"|css|html|xml|svg|md|rst|txt|[ct]sv|jsonl?|ya?ml|toml|ini|cfg|conf|env|log|tex|ipynb|mk)|.*(?:Make|Docker)file)"
@@ -133,18 +142,41 @@ def is_program_asked(messages: Sequence[bytes]) -> bool:
     return is_said(messages, _PROGRAM_SAID)
 
 
-def drafted(reply: str) -> list[tuple[str, str]]:
+def drafted(reply: str, example: str = "") -> list[tuple[str, str]]:
     """The files in a reply, by their paths. A block's name stands on the line before it, behind its fence or
-    on its first line; a block without one is none."""
-    found: dict[str, str] = {}
+    on its first line; where several do, it is the last that its language suits. Where no block has a name,
+    the only one that suits the `example` is that."""
+    found, unnamed = dict[str, str](), list[str]()
     for block in _BLOCK.finditer("\n" + reply):
+        language, _, _ = block["info"].strip().partition(" ")
         names: list[str] = _PATH.findall(block["before"]) or _PATH.findall(block["info"])
         content = block["content"]
         if head := _HEAD.match(content):
             names, content = [head["path"]], content[head.end() :]
-        if names and content.strip() not in ("", _PLACEHOLDER):
+        names = [name for name in names if _suits(name, language)] or names
+        if content.strip() in ("", _PLACEHOLDER):
+            continue
+        if names:
             found[names[-1].removeprefix("./")] = content
+        elif _suits(example, language):
+            unnamed.append(content)
+    if not found and example and len(unnamed) == 1:
+        return [(example, unnamed[0])]
     return list(found.items())
+
+
+def example_of(messages: Sequence[bytes]) -> str:
+    """The file that the last message has as the example of the form; nothing where it does not ask for
+    files."""
+    content = _fields(messages[-1]).get("content") if messages else None
+    found = _EXAMPLE.search(content) if isinstance(content, str) else None
+    return found["path"] if found else ""
+
+
+def _suits(path: str, language: str) -> bool:
+    """Whether a file may be in a language, as fences name it; one that says nothing suits all."""
+    suffix = path.rpartition(".")[2]
+    return not language or language in (suffix, _LANGUAGES.get(suffix, suffix), *_ALIASES.get(suffix, ()))
 
 
 def program_in(reply: str) -> str:
@@ -158,9 +190,11 @@ def ran_program(arguments: str) -> bool:
     return _PROGRAM_END in arguments
 
 
-def _calls(reply: str, kept: Collection[str], *, is_program: bool) -> list[tuple[str, dict[str, str]]]:
+def _calls(
+    reply: str, kept: Collection[str], example: str, *, is_program: bool
+) -> list[tuple[str, dict[str, str]]]:
     if not is_program:
-        files = [each for each in drafted(reply) if each[0] not in kept]
+        files = [each for each in drafted(reply, example) if each[0] not in kept]
         return [(WRITE, {"path": path, "content": content}) for path, content in files]
     program = program_in(reply)
     command = f"python3 - <<'{_PROGRAM_END}'\n{program.rstrip()}\n{_PROGRAM_END}"
@@ -168,10 +202,15 @@ def _calls(reply: str, kept: Collection[str], *, is_program: bool) -> list[tuple
 
 
 async def blocks(
-    items: AsyncGenerator[StreamItem], kept: Collection[str] = (), *, is_program: bool = False
+    items: AsyncGenerator[StreamItem],
+    kept: Collection[str] = (),
+    *,
+    example: str = "",
+    is_program: bool = False,
 ) -> AsyncGenerator[StreamItem]:
     """A stream in which files are calls, but for those that are `kept` as they are, or the program is one.
-    Text is held back until its end; without files it stays text."""
+    `example` is the file that a block without a name is. Text is held back until its end; without files it
+    stays text."""
     held, has_calls = "", False
     async with aclosing(items):
         async for item in items:
@@ -182,7 +221,7 @@ async def blocks(
                     held, has_calls = "", False
                     yield item
                 case ReplyFinished():
-                    calls = [] if has_calls else _calls(held, kept, is_program=is_program)
+                    calls = [] if has_calls else _calls(held, kept, example, is_program=is_program)
                     if held and not calls:
                         yield TextDelta(text=held)
                     for index, (name, arguments) in enumerate(calls):

@@ -128,8 +128,9 @@ def _is_draft(request: Request) -> bool:
 def _drafted(items: AsyncGenerator[StreamItem], request: Request) -> AsyncGenerator[StreamItem]:
     if not _is_draft(request):
         return items
-    is_program = drafts.is_program_asked(request.messages)
-    return drafts.blocks(items, request.kept_files, is_program=is_program)
+    messages, kept = request.messages, request.kept_files
+    is_program, example = drafts.is_program_asked(messages), drafts.example_of(messages)
+    return drafts.blocks(items, kept, example=example, is_program=is_program)
 
 
 async def _acted(items: AsyncGenerator[StreamItem], known: Collection[str]) -> AsyncGenerator[StreamItem]:

@@ -52,7 +52,7 @@ _IDLE = (
 _UNCHANGED = "Nothing has changed: the files are as they were. Do the task now."
 _FENCE = "```"
 _DATA = (".csv", ".tsv", ".json", ".jsonl", ".xml", ".log")
-_MADE_OF_DATA = (*_DATA, ".txt", ".yaml", ".yml")
+_ANSWER = ".txt"
 _MOST_PROGRAMS = 2
 _DROPPED = "One action a reply: only your first was done, {count} behind it not. Send what is still needed."
 _OF_THE_USER = frozenset({"map", "instructions", "skills", "memory"})
@@ -71,15 +71,15 @@ def told_dropped(count: int) -> list[NoteAdded]:
 
 async def draft_page(runtime: Runtime, task: str, primed: Primed) -> str:
     """What a small model is asked instead of being offered tools, where all that it needs can be shown whole:
-    for whole files, or for a program where a file that is not there yet is to be made of data. A file that
-    the task names and that is not there yet is the example: it is what is wanted."""
+    for whole files, or for a program where an answer is to be found in data, and to stand in a file. A file
+    that the task names and that is not there yet is the example: it is what is wanted."""
     if runtime.state.prompt.profile != "small" or not _may_write(runtime) or len(task) > _MAX_TASK:
         return ""
     wanted = next((path for path in paths_in(task) if not (runtime.state.workspace / path).exists()), "")
     if not primed.is_all_whole or not (primed.files or wanted):
         return ""
     shown = [item.path for item in primed.files]
-    is_computed = bool(shown) and wanted.endswith(_MADE_OF_DATA) and all(map(_is_data, shown))
+    is_computed = bool(shown) and wanted.endswith(_ANSWER) and all(map(_is_data, shown))
     attempt = await runtime.journal.last("AttemptStarted")
     number = attempt.event.attempt if attempt and isinstance(attempt.event, AttemptStarted) else 1
     is_program = is_computed and _may_run(runtime) and number <= _MOST_PROGRAMS
