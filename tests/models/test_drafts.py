@@ -32,6 +32,10 @@ from mainspring.models.drafts import (
         "`a/b.py`\n~~~\nx = 1\n~~~",
         "```python a/b.py\nx = 1\n```",
         "```python\n### a/b.py\nx = 1\n```",
+        "```python\n# File: a/b.py\nx = 1\n```",
+        "1. `a/b.py`:\n   ```python\n   x = 1\n   ```\n2. Run it.",
+        "### a/b.py\n```python\nx = 1\n```\r\nDone.",
+        "### a/b.py\n```python\nx = 1\n```\nRun `python a/b.py`:\n```bash\npython a/b.py\n```",
         "### ./a/b.py\n```python\nx = 1\n",
         "### a/b.py\n```python\nx = 0\n```\nBetter:\n### a/b.py\n```python\nx = 1\n```",
     ],
@@ -145,6 +149,7 @@ def test_of_several_names_before_a_block_the_one_counts_that_its_language_suits(
     [
         ("```json\n[]\n```", [("a.json", "[]\n")]),
         ("Here it is:\n\n```\n[]\n```\nThat is all.", [("a.json", "[]\n")]),
+        ("```js\n// src/b.js\n1;\n```", [("src/b.js", "1;\n")]),
         ("```bash\npython3 make.py\n```", []),
         ("```json\n[]\n```\nor\n```json\n{}\n```", []),
         ("### b.json\n```json\n{}\n```\n```json\n[]\n```", [("b.json", "{}\n")]),

@@ -32,6 +32,8 @@ the rest of the program, without other libraries
 ```"""
 _PROGRAM_END = "END_OF_PROGRAM"
 _LANGUAGES = {"py": "python", "js": "javascript", "ts": "typescript", "rb": "ruby", "rs": "rust"}
+_COMMANDS = ("bash", "sh", "shell", "console", "diff", "patch")
+"""What is shown of these is to be run or read, unless it is named as such a file."""
 _ALIASES = {
     "sh": ("bash", "shell"),
     "txt": ("text", "plaintext"),
@@ -46,14 +48,14 @@ _FILE = lazy_pattern(
     r"|css|html|xml|svg|md|rst|txt|[ct]sv|jsonl?|ya?ml|toml|ini|cfg|conf|env|log|tex|ipynb|mk)|.*(?:Make|Docker)file)"
 )
 _BLOCK = lazy_pattern(
-    r"(?P<before>[^\n]*)\n+[ \t]*(?P<fence>```+|~~~+)(?P<info>[^\n]*)\n"
-    r"(?P<content>.*?)(?:^[ \t]*(?P=fence)[ \t]*$|\Z)",
+    r"(?P<before>[^\n]*)\n+(?P<indent>[ \t]*)(?P<fence>```+|~~~+)(?P<info>[^\n]*)\n"
+    r"(?P<content>.*?)(?:^[ \t]*(?P=fence)[ \t\r]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _FENCES = lazy_pattern(r"^[ \t]*(`{3,})", re.MULTILINE)
 _SOURCE = lazy_pattern(rf"^\[note from {PRIMING_SOURCE}\] ")
 _FAILED = f"[note from {ATTEMPTS_SOURCE}] ".encode()
-_HEAD = lazy_pattern(r"#{1,6} +`?(?P<path>[\w./-]*\w\.[A-Za-z]\w*)`?[ \t]*\n+")
+_HEAD = lazy_pattern(r"(?:#{1,6}|//) +(?:File: *)?`?(?P<path>[\w./-]*\w\.[A-Za-z]\w*)`?[ \t]*\n+")
 _PATH = lazy_pattern(r"(?<![\w./-])(?:[\w./-]*\w\.[A-Za-z]\w*|[\w./-]*(?:Makefile|Dockerfile))(?![\w/-])")
 
 
@@ -150,10 +152,12 @@ def drafted(reply: str, example: str = "") -> list[tuple[str, str]]:
     for block in _BLOCK.finditer("\n" + reply):
         language, _, _ = block["info"].strip().partition(" ")
         names: list[str] = _PATH.findall(block["before"]) or _PATH.findall(block["info"])
-        content = block["content"]
+        content = _outdented(block["content"], block["indent"])
         if head := _HEAD.match(content):
             names, content = [head["path"]], content[head.end() :]
         names = [name for name in names if _suits(name, language)] or names
+        if language in _COMMANDS and not _suits("".join(names[-1:]), language):
+            continue
         if content.strip() in ("", _PLACEHOLDER):
             continue
         if names:
@@ -163,6 +167,11 @@ def drafted(reply: str, example: str = "") -> list[tuple[str, str]]:
     if not found and example and len(unnamed) == 1:
         return [(example, unnamed[0])]
     return list(found.items())
+
+
+def _outdented(content: str, indent: str) -> str:
+    """A block in a list, without what its fence is indented by."""
+    return "".join(line.removeprefix(indent) for line in content.splitlines(keepends=True))
 
 
 def example_of(messages: Sequence[bytes]) -> str:
