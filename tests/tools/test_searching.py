@@ -1,6 +1,7 @@
 """`find` and `grep` give the same with ripgrep and without it."""
 
 import asyncio
+import os
 import shutil
 
 import pytest
@@ -249,3 +250,15 @@ def test_a_pattern_that_would_take_for_ever_is_refused_or_answered(shop):
     shop.put("slow.md", "word " * 40 + "\n")
     said = shop.call("grep", pattern=r"(\w+\s*)+:done", path="slow.md").text
     assert "takes too long" in said or "Nothing matches" in said
+
+
+def test_files_whose_names_are_not_text_are_told(shop):
+    try:
+        shop.path(os.fsdecode(b"src/\xff.py")).write_text("needle\n")
+    except OSError:
+        pytest.skip("names of files are text here")
+    assert shop.text("find", path="src", glob="*.py").splitlines() == [
+        "main.py",
+        "wide/ünïcode.py",
+        "(1 file left out: the name is not UTF-8)",
+    ]

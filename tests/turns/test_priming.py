@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,16 @@ def test_each_task_is_primed_once_and_the_tree_comes_with_the_first(tmp_path: Pa
     asyncio.run(talk())
     assert [[item.path for item in note.files] for note in notes(stage)] == [["calc.py"], ["other.py"]]
     assert ["files of the project" in note.text for note in notes(stage)] == [True, False]
+
+
+def test_a_file_whose_name_is_not_text_ends_no_session(tmp_path: Path) -> None:
+    stage = staged(tmp_path, {"calc.py": CALC}, "Done.")
+    try:
+        (stage.workspace / os.fsdecode(b"\xff.py")).write_text("x = 1\n")
+    except OSError:
+        pytest.skip("names of files are text here")
+    assert stage.run("Fix calc.py", config=primed(tmp_path)).ending == "done"
+    assert "files of the project\ncalc.py\n" in notes(stage)[0].text
 
 
 def test_priming_can_be_switched_off(tmp_path: Path) -> None:

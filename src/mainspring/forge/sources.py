@@ -19,7 +19,7 @@ from mainspring.events.counts import plural
 from mainspring.forge.page_checks import words_in
 from mainspring.forge.values import SourceFile, SourceOutline
 from mainspring.sandbox.files import Files
-from mainspring.tools.walk import walked
+from mainspring.tools.walk import Listing, walked
 from mainspring.turns.runtime import Runtime
 from mainspring.workspace.affected import is_test, tests_of
 
@@ -42,8 +42,9 @@ class _LeftOut(Exception):
 async def choose_sources(runtime: Runtime, syntax: Syntax, paths: Sequence[str]) -> ChosenSources:
     """The files under these paths of the workspace, or all of it; `UsageError` for one that is not there."""
     files = runtime.workbench.files
-    listed = await asyncio.to_thread(_listed, files)
-    wanted, left_out = _wanted(files, listed, paths)
+    listing = await asyncio.to_thread(_listed, files)
+    listed = listing.paths
+    wanted, left_out = _wanted(files, listed, paths, listing.unnamed)
     tests = [path for path in listed if is_test(path)]
     found: list[SourceFile] = []
     for path in wanted:
@@ -83,15 +84,17 @@ async def _read(runtime: Runtime, syntax: Syntax, path: str) -> SourceFile:
     return SourceFile(path, text, content_hash(data), outline)
 
 
-def _listed(files: Files) -> tuple[str, ...]:
+def _listed(files: Files) -> Listing:
     """All files that are neither ignored nor hidden."""
     listing = walked(files, files.policy.workspace)
     if listing.is_cut:
         raise UsageError("The workspace has too many files to list.", remedy="Begin in a smaller folder: -C.")
-    return listing.paths
+    return listing
 
 
-def _wanted(files: Files, listed: Sequence[str], paths: Sequence[str]) -> tuple[list[str], list[str]]:
+def _wanted(
+    files: Files, listed: Sequence[str], paths: Sequence[str], unnamed: int
+) -> tuple[list[str], list[str]]:
     """The files with a grammar below the paths; tests only where they are named themselves."""
     found: dict[str, None] = {}
     left_out: list[str] = []
@@ -108,6 +111,8 @@ def _wanted(files: Files, listed: Sequence[str], paths: Sequence[str]) -> tuple[
                 skipped += 1
             else:
                 found[each] = None
+    if unnamed:
+        left_out.append(f"{plural(unnamed, 'file')}: the name is not UTF-8")
     if skipped:
         left_out.append(f"{plural(skipped, 'test')}: name them to have pages about them")
     return list(found), left_out

@@ -364,11 +364,6 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def is_storable(path: str) -> bool:
-    """Whether a path can be kept as it is: names of files need not be text."""
-    return path.isascii() or storable(path) == path
-
-
 def now_us() -> int:
     return time.time_ns() // 1000
 

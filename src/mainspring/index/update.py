@@ -20,11 +20,11 @@ from mainspring.errors import PathRefused
 from mainspring.index import IndexedSymbol
 from mainspring.index.passages import DOCUMENTS, TEXTS, doc_passages, text_passages
 from mainspring.index.ranking import rank
-from mainspring.index.store import FileStatus, IndexedFile, IndexStore, is_storable, now_us, storable
+from mainspring.index.store import FileStatus, IndexedFile, IndexStore, now_us, storable
 from mainspring.sandbox.files import Files
 from mainspring.tools import ToolFailed
 from mainspring.tools.documents import kind_of
-from mainspring.tools.text import decode
+from mainspring.tools.text import decode, is_unicode
 from mainspring.tools.walk import walked
 from mainspring.workspace.tree import is_fresh
 
@@ -83,10 +83,9 @@ class Updater:
     async def update(self, *, has_ranks: bool = True) -> IndexChange:
         """All files of the repository."""
         listing = await asyncio.to_thread(walked, self._files, self._root)
-        paths = [path for path in listing.paths if is_storable(path)]
         known = await asyncio.to_thread(self._store.known)
-        todo = await asyncio.to_thread(lambda: list(_changed(self._root, paths, known)))
-        gone = known.keys() - set(paths)
+        todo = await asyncio.to_thread(lambda: list(_changed(self._root, listing.paths, known)))
+        gone = known.keys() - set(listing.paths)
         await asyncio.to_thread(self._store.remove, sorted(gone))
         await self._take(todo, known)
         is_new, left = bool(self._read or gone), len(todo) - self._done
@@ -94,9 +93,10 @@ class Updater:
         has_ranks = has_ranks and not left
         if has_ranks and not is_ranked:
             await asyncio.to_thread(self._rank)
-        unnamed = len(listing.paths) - len(paths)
         is_ranked = has_ranks or is_ranked
-        await asyncio.to_thread(self._store.set_about, is_ranked=int(is_ranked), left=left, unnamed=unnamed)
+        await asyncio.to_thread(
+            self._store.set_about, is_ranked=int(is_ranked), left=left, unnamed=listing.unnamed
+        )
         if is_new or not self._store.about("updated_us"):
             await asyncio.to_thread(
                 self._store.set_about, is_cut=int(listing.is_cut), root=str(self._root), updated_us=now_us()
@@ -105,7 +105,7 @@ class Updater:
 
     async def update_files(self, paths: Sequence[str]) -> IndexChange:
         """Only these, which are known or not; the ranks stay as they are."""
-        paths = [path for path in paths if is_storable(path)]
+        paths = list(filter(is_unicode, paths))
         known = await asyncio.to_thread(self._store.known, paths)
         todo = list(_changed(self._root, paths, known))
         gone = known.keys() - {path for path in paths if _is_there(self._root / path)}

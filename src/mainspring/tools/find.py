@@ -9,6 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from mainspring.events.counts import plural
 from mainspring.tools import CallContext, Output, Tool
 from mainspring.tools.files import described
 from mainspring.tools.globs import glob_regex
@@ -38,6 +39,8 @@ async def _run(arguments: FindArguments, place: CallContext) -> Output:
         shown.append(
             f"(the folder is too large to see whole: only {len(listing.paths):,} files were looked at)"
         )
+    if listing.unnamed:
+        shown.append(f"({plural(listing.unnamed, 'file')} left out: the name is not UTF-8)")
     return Output(text="\n".join(shown))
 
 

@@ -54,6 +54,11 @@ def decode(data: bytes) -> Decoded | None:
         return Decoded(data.decode("latin-1"), "latin-1")
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text is one: a name of a file that is not UTF-8 has bytes in it that are not."""
+    return text.isascii() or text.encode("utf-8", "replace").decode() == text
+
+
 def lines_of(text: str) -> list[str]:
     """The lines without their ends; a last line feed does not begin another line."""
     lines = text.split("\n")

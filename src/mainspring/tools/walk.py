@@ -22,7 +22,7 @@ from mainspring.sandbox.policy import is_hidden_name
 from mainspring.tools import CallContext, ToolFailed
 from mainspring.tools.files import explained
 from mainspring.tools.globs import IGNORE_FILES, IgnoreRule, parse_ignore, verdict
-from mainspring.tools.text import decode
+from mainspring.tools.text import decode, is_unicode
 
 MAX_FILES = 200_000
 _TIMEOUT_S = 60.0
@@ -46,11 +46,13 @@ class Root(msgspec.Struct, frozen=True):
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """Paths relative to `root`, sorted; `is_cut` says that there are more."""
+    """Paths relative to `root`, sorted; `is_cut` says that there are more, and `unnamed` how many were left
+    out because their names are not text, which no journal, model or database takes."""
 
     root: Path
     paths: tuple[str, ...]
     is_cut: bool = False
+    unnamed: int = 0
 
 
 async def files_under(place: CallContext, path: str) -> Listing:
@@ -65,9 +67,10 @@ async def files_under(place: CallContext, path: str) -> Listing:
         with explained(path):
             return await asyncio.to_thread(walked, place.files, root)
     names = beginning(finished).decode("utf-8", "surrogateescape").split("\0")[:-1]
-    paths = sorted(filter(shown(place.files, root), names), key=order)
+    seen = list(filter(shown(place.files, root), names))
+    paths = sorted(filter(is_unicode, seen), key=order)
     is_cut = len(paths) > MAX_FILES or finished.dropped_bytes > 0
-    return Listing(root, tuple(paths[:MAX_FILES]), is_cut)
+    return Listing(root, tuple(paths[:MAX_FILES]), is_cut, unnamed=len(seen) - len(paths))
 
 
 async def ripgrep(place: CallContext, root: Path, arguments: tuple[str, ...]) -> CommandResult | None:
@@ -160,7 +163,9 @@ def walked(files: Files, root: Path, is_enough: Callable[[int], bool] | None = N
         return len(found) > MAX_FILES or time.monotonic() > deadline
 
     walk([(root, [level_of(files, folder) for folder in reversed(root.parents)])], enter, is_over=is_over)
-    return Listing(root, tuple(sorted(found, key=order)[:MAX_FILES]), is_cut=is_over())
+    named = list(filter(is_unicode, found))
+    unnamed = len(found) - len(named)
+    return Listing(root, tuple(sorted(named, key=order)[:MAX_FILES]), is_cut=is_over(), unnamed=unnamed)
 
 
 def level_of(files: Files, folder: Path) -> Level:

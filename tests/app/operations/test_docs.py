@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,16 @@ def test_paths_are_explained_and_ignored_ones_are_not_sent(world: World) -> None
         world.forge("nowhere")
     with pytest.raises(UsageError, match="not a folder below"):
         world.forge(output="..")
+
+
+def test_a_file_whose_name_is_not_text_is_left_out_and_told(world: World) -> None:
+    try:
+        (world.place / os.fsdecode(b"w\xff.py")).write_text("def weird(): pass\n")
+    except OSError:
+        pytest.skip("names of files are text here")
+    world.serve(JUDGE, PIECE, WHOLE)
+    run = world.forge("store.go")
+    assert (run.approved, "1 file: the name is not UTF-8" in run.left_out) == (1, True)
 
 
 def test_a_site_has_an_index_that_links_to_its_pages(world: World) -> None:
