@@ -125,6 +125,13 @@ def test_what_tests_stand_on_is_looked_at_as_well(old: str, new: str, rules: lis
     assert [each.rule for each in found] == rules
 
 
+def test_what_is_too_deep_or_too_long_is_left_alone() -> None:
+    deep = f"def test_a():\n    assert {'+'.join(['1'] * 3000)}\n"
+    assert weakened("test_a.py", deep, "def test_a():\n    assert 1\n") == []
+    script = f'{{"scripts": {{"test": "{"test " * 200_000}"}}}}'
+    assert weakened("package.json", "", script) == []
+
+
 def test_a_class_of_another_name_is_not_found_by_runners() -> None:
     found = weakened("tests/test_shop.py", BEFORE, BEFORE.replace("TestShop", "ShopTests"))
     assert [each.rule for each in found] == ["deleted"]

@@ -19,7 +19,7 @@ _LEAVING_OUT = lazy_pattern(
     r"|(?<![\w-])-[km]\b[\s'\",=]*not\b|testPathIgnorePatterns|testNamePattern|passWithNoTests"
     r"|\bpytest_(?:ignore_collect|runtest_makereport)\b|\bpytest_deselected\b|\bitems\[:\]\s*=|\bitems\.(?:clear|remove)\b"
     r"|\bpytest\.(?:skip|exit|importorskip|xfail)\s*\(|\bmark\.(?:skip|skipif|xfail)\b|\bos\._exit\b"
-    r"|\b(?:\w*test|jest|mocha|unittest)\b[^\n]*\|\|\s*(?:true\b|:(?=[\s\"]|$)|exit\s+0\b)"
+    r"|\b(?:\w*test|jest|mocha|unittest)\b[^\n]{0,200}\|\|\s*(?:true\b|:(?=[\s\"]|$)|exit\s+0\b)"
     r"|(?<=\n)\t-@?\S*(?:test|jest)\b"
     r"|\"test\"\s*:\s*\"(?:true|:|exit 0|echo\b[^\"&|;]*)\""
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -129,11 +130,11 @@ def _less(before: PythonTest, now: PythonTest) -> tuple[str, str] | None:
 
 def _lost(before: Iterable[tuple[str, str]], now: Iterable[str]) -> str:
     """The first text whose shape is no longer there."""
-    left = list(now)
+    left = Counter(now)
     for text, shape in before:
-        if shape not in left:
+        if not left[shape]:
             return text
-        left.remove(shape)
+        left[shape] -= 1
     return ""
 
 
@@ -151,10 +152,10 @@ def _cases(text: str | None) -> dict[str, PythonTest] | None:
         return {}
     try:
         tree = ast.parse(text)
+        is_skipped = any(_is_skip(statement) or _skips_all(statement) for statement in tree.body)
+        return dict(_found(tree.body, "", is_skipped=is_skipped))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    is_skipped = any(_is_skip(statement) or _skips_all(statement) for statement in tree.body)
-    return dict(_found(tree.body, "", is_skipped=is_skipped))
 
 
 def _found(body: Sequence[ast.stmt], above: str, *, is_skipped: bool) -> Iterator[tuple[str, PythonTest]]:
