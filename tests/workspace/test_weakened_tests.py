@@ -130,6 +130,8 @@ def test_what_is_too_deep_or_too_long_is_left_alone() -> None:
     assert weakened("test_a.py", deep, "def test_a():\n    assert 1\n") == []
     script = f'{{"scripts": {{"test": "{"test " * 200_000}"}}}}'
     assert weakened("package.json", "", script) == []
+    quotes = "expect(1).toBe('" + "\\'" * 100_000
+    assert weakened("a.test.js", quotes, quotes) == []
 
 
 def test_a_class_of_another_name_is_not_found_by_runners() -> None:

@@ -19,6 +19,7 @@ _IF = lazy_pattern(r"\b(?:if|unless|switch|case)\b")
 _PLAIN_TESTS = ("[", "[[", "test")
 _BESIDE = (".rs",)
 _FIRST_TEST = lazy_pattern(r"#\[cfg\(test\)\]|#\[(?:\w+::)*test\b")
+_MAX_LINE = 400
 _SHOWN = 80
 
 
@@ -145,7 +146,7 @@ def _other(facts: _Facts, before: str, after: str) -> str:
 
 def _assertions(facts: _Facts, text: str) -> Iterator[tuple[str, str]]:
     """Each line that asserts, and those before it that say when; without its names as well."""
-    lines = _bare(facts, text).split("\n")
+    lines = [line[:_MAX_LINE] for line in _bare(facts, text).split("\n")]
     for number, line in enumerate(lines):
         if match := re.search(facts.assertion, line, re.MULTILINE):
             asked = match[0].strip("( ")
