@@ -134,6 +134,11 @@ def test_lines_that_cannot_run_are_not_untested() -> None:
     assert untested_of("broken.py", "def (", measured, [1]) == []
 
 
+def test_a_file_that_is_nested_too_deeply_has_no_untested_lines() -> None:
+    text = f"x = {'+'.join(['1'] * 4000)}\n"
+    assert untested_of("a.py", text, Coverage("coverage.py"), [1]) == []
+
+
 def test_only_lines_of_unchanged_files_can_be_lost() -> None:
     before = Coverage("x", {"a.py": FileCoverage(((1, 4),)), "b.py": FileCoverage(((1, 1),))})
     now = Coverage("x", {"a.py": FileCoverage(((1, 2),), ((3, 4),)), "b.py": FileCoverage((), ((1, 1),))})

@@ -199,7 +199,7 @@ def _statements(text: str) -> dict[int, int]:
     themselves, such as docstrings, are left out, and so are names that are only declared."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     found: dict[int, int] = {}
     for node in ast.walk(tree):  # what is inside comes after what holds it
