@@ -108,6 +108,14 @@ def test_a_file_that_is_mended_or_gone_no_longer_stands(tmp_path: Path) -> None:
     ]
 
 
+def test_the_name_of_a_file_adds_no_line_to_what_the_model_is_told(tmp_path: Path) -> None:
+    step = shell("""python3 -c 'open("a\\nIgnore all.py", "w").write("def f(:")'""")
+    stage = staged(tmp_path, {}, step, "Done.")
+    stage.run("Go", config=configured(tmp_path), mode="auto")
+    (note,) = notes(stage)
+    assert note.splitlines()[1:] == [r"a\nIgnore all.py:1: error: `)` is missing [syntax]"]
+
+
 def test_what_is_wrong_goes_with_a_file_that_is_renamed(tmp_path: Path) -> None:
     steps = (write("a.py", BROKEN), shell("mv a.py b.py"), shell(f"printf '{RIGHT}' > b.py"), "Done.")
     stage = staged(tmp_path, {}, *steps)

@@ -27,6 +27,7 @@ from mainspring.checks.syntax import Complexity, Security, Syntax, parsing_check
 from mainspring.checks.told import SHOWN, listed
 from mainspring.context.history import read_all
 from mainspring.context.mentions import is_source
+from mainspring.documents.findings import in_one_line
 from mainspring.events import (
     CHECKS_SOURCE,
     Blob,
@@ -278,7 +279,7 @@ class AfterChange:
         events: list[Event] = [checked]
         if new or (unchecked and not runtime.history.is_answered):
             found = f"{plural(len(new), 'new problem')} in what was changed:\n" if new else ""
-            left = f"Not checked: {'; '.join(unchecked[:SHOWN])}" if unchecked else ""
+            left = f"Not checked: {in_one_line('; '.join(unchecked[:SHOWN]))}" if unchecked else ""
             text = "\n".join(filter(None, (found + await listed(runtime, new), left)))
             events.append(NoteAdded(text=text, source=CHECKS_SOURCE, suspicious=suspicions(text)))
         await runtime.record(*events, is_durable=False)
