@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import asyncpg
 import msgspec
 import pytest
 
@@ -133,6 +134,20 @@ def test_the_password_of_the_store_reaches_neither_the_model_nor_the_record(shar
     assert b"w0rd-of-ours" not in told
     session = json.loads(shared.run("sessions", "--json").stdout)["id"]
     assert "w0rd-of-ours" not in shared.run("show", "--json", session, MAINSPRING_STORE=secret).stdout
+
+
+def test_only_who_has_a_cap_takes_the_lock_that_all_machines_share(shared: Shared) -> None:
+    async def locks() -> int:
+        connection = await asyncpg.connect(shared.url)
+        taken = await connection.fetchval("SELECT count(*) FROM mainspring.leases WHERE name = 'day'")
+        await connection.close()
+        return taken
+
+    shared.run("store", "init")
+    assert work(shared, "do it").returncode == 0
+    assert asyncio.run(locks()) == 0
+    assert work(shared, "--max-cost-usd-today", "1", "do it").returncode == 0
+    assert asyncio.run(locks()) == 1
 
 
 STEAL = """
