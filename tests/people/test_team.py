@@ -285,7 +285,7 @@ def test_sessions_of_a_closed_project_are_not_there_for_others(team: Team) -> No
     assert (listed("ada"), listed("developer")) == ({hidden}, {seen})
     with pytest.raises(UnknownSession, match=f"There is no session {hidden}"):
         asyncio.run(find_session(team.config("developer"), hidden))
-    with pytest.raises(AccessRefused, match=f"There is no session {hidden}"):
+    with pytest.raises(UnknownSession, match=f"There is no session {hidden}"):
         give(team.config("developer"), "show", folder, hidden)
     assert log_of(team.config("admin"))[-1].entry.decision == "refused"
     give(team.config("ada"), "sessions", other)

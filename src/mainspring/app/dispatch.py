@@ -132,7 +132,8 @@ async def team_permission(config: Config, call: CommandCall) -> Permission | Non
         folder = await session_folder_of(config, call.session) or folder
     said = permission_in(policies, person, call.operation, folder)
     if said and not said.is_allowed and not sees(policies, person, folder):
-        return msgspec.structs.replace(said, reason=f"There is no session {call.session}.", remedy=LISTED)
+        reason = f"There is no session {call.session}."
+        return msgspec.structs.replace(said, reason=reason, remedy=LISTED, is_hidden=True)
     return said
 
 
@@ -157,13 +158,16 @@ async def dispatched(config: Config, call: CommandCall) -> AsyncGenerator[None]:
 
 
 async def begin_command(config: Config, call: CommandCall) -> None:
-    """Logs a command before it is done, and raises when it may not be."""
+    """Logs a command before it is done, and raises when it may not be: about a session that whoever gives it
+    may not see, as if there were none."""
     permission = call.permission
     if permission.is_allowed and (said := await team_permission(config, call)):
         permission = said
     is_look = OPERATIONS[call.operation] == "see"
     if not permission.is_allowed or not is_look or config.settings.audit.reads:
         await _append(config, [_entry(config, call, permission)])
+    if permission.is_hidden:
+        raise UnknownSession(permission.reason, remedy=permission.remedy)
     if not permission.is_allowed:
         raise AccessRefused(permission.reason, remedy=permission.remedy, rule=permission.rule)
 

@@ -99,6 +99,19 @@ def check_folder(config: Config, folder: str, operation: str) -> None:
         raise AccessRefused(said.reason, remedy=said.remedy, rule=said.rule)
 
 
+async def check_sees_everything(config: Config, what: str) -> None:
+    """Raises `AccessRefused` when there is a project that whoever asks may not look at."""
+    policies, person = await asyncio.to_thread(team_policies, config), person_of(config)
+    for each in policies:
+        if not each.policy.sees_everything(person):
+            raise AccessRefused(
+                f"{what} about all projects, and {person.name} may not look at every one.",
+                remedy="An admin gives them a role, such as viewer, wherever nothing else is said and in each"
+                " closed project.",
+                rule=each.name,
+            )
+
+
 async def check_right(config: Config, session: str, right: Right) -> None:
     """Raises `AccessRefused` when whoever asks may not do this to a session."""
     store = sessions_of(config)

@@ -30,6 +30,8 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     reason: str = ""
     remedy: str = ""
+    is_hidden: bool = False
+    """Whoever asks may not even know that there is such a session."""
 
 
 def decide(role: PersonRole, operation: str, *, who: str, where: str) -> Permission:

@@ -30,7 +30,7 @@ from mainspring.app.operations.devices import Access
 from mainspring.app.operations.issued_tokens import ISSUED, issued_tokens
 from mainspring.app.operations.presence import note_shown
 from mainspring.app.operations.sessions import find_session
-from mainspring.app.stores import check_right, folders_seen
+from mainspring.app.stores import check_right, check_sees_everything, folders_seen
 from mainspring.errors import ConfigError, UnknownSession, UsageError
 from mainspring.events.escaping import escape_json
 from mainspring.people.operations import OPERATIONS
@@ -326,13 +326,11 @@ class WebServer:
         return _json({"status": "ok"})
 
     async def _metrics(self, request: Request) -> Response:
-        device: Device | None = request.state.device
-        if device is not None:  # else everybody may, whoever started the server said
-            permission = device_permission(device, "usage")
-            asked = CommandCall(
-                operation="usage", permission=permission, address=client_address(request.scope)
-            )
-            await begin_command(self._asking(device), asked)
+        if device := request.state.device:  # else everybody may, whoever started the server said
+            permission, address = device_permission(device, "usage"), client_address(request.scope)
+            asked = CommandCall(operation="usage", permission=permission, address=address)
+            async with dispatched(config := self._asking(device), asked):
+                await check_sees_everything(config, "Metrics are")
         return Response(await self._numbers.text(), media_type=CONTENT_TYPE)
 
 
