@@ -22,7 +22,6 @@ from mainspring.events import (
     ModelChosen,
     Origin,
     Recorded,
-    SessionResumed,
     SessionStarted,
     SpendReserved,
     SpendSettled,
@@ -39,7 +38,6 @@ _FOLDED = tuple(
     kind.__name__
     for kind in (
         SessionStarted,
-        SessionResumed,
         UserSaid,
         TurnStarted,
         TurnEnded,
@@ -280,7 +278,9 @@ def take(fold: SessionFold, recorded: Recorded) -> int:
             fold.workspace, fold.parent, fold.agent = started.workspace, started.parent, started.agent
             fold.inherited_seq, fold.project = started.parent_seq, started.project
             _take_person(fold, started.origin)
-        case SessionResumed(origin=origin) | UserSaid(origin=origin):
+        case SpendReserved() | SpendSettled() | UserSaid() if recorded.seq <= fold.inherited_seq:
+            pass  # a fork does not pay for its parent, nor its parent's people for it
+        case UserSaid(origin=origin):
             _take_person(fold, origin)
         case TurnStarted():
             fold.is_open = True
@@ -289,8 +289,6 @@ def take(fold: SessionFold, recorded: Recorded) -> int:
             if detail:
                 fold.last_line, fold.last_line_seq = last_line(detail), recorded.seq
             return recorded.seq
-        case SpendReserved() | SpendSettled() if recorded.seq <= fold.inherited_seq:
-            pass  # a fork does not pay for its parent
         case SpendReserved() as reserved if not reserved.child:
             model = reserved.model or fold.model
             fold.reserved[reserved.spend] = _reserved(reserved, model, recorded.time_us, fold.person)
@@ -318,6 +316,8 @@ def _take_work(fold: SessionFold, recorded: Recorded) -> None:
             GoalSet() | GoalPaused() | GoalEnded() | IterationStarted() | WaitStarted() | WaitEnded() as event
         ):
             _take_goal(fold, event)
+            if isinstance(event, GoalSet) and recorded.seq > fold.inherited_seq:
+                _take_person(fold, event.origin)
         case event:
             _take_family(fold, event, recorded.seq)
 

@@ -28,7 +28,7 @@ from mainspring.errors import JournalError
 from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
 
-_VERSION = 12
+_VERSION = 13
 _RACY_NS = 100_000_000
 _Signature = tuple[int, int, int, int]
 
