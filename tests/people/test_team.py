@@ -283,9 +283,16 @@ def test_sessions_of_a_closed_project_are_not_there_for_others(team: Team) -> No
 
     assert listed("admin") == {hidden, seen}
     assert (listed("ada"), listed("developer")) == ({hidden}, {seen})
-    with pytest.raises(UnknownSession, match=f"There is no session {hidden}"):
+    with pytest.raises(UnknownSession, match=f"No session id begins with {hidden}"):
         asyncio.run(find_session(team.config("developer"), hidden))
-    with pytest.raises(UnknownSession, match=f"There is no session {hidden}"):
+    for length in range(1, len(hidden)):
+        prefix = hidden[:length]
+        if seen.startswith(prefix):
+            assert asyncio.run(find_session(team.config("developer"), prefix)) == seen
+        else:
+            with pytest.raises(UnknownSession, match=f"^No session id begins with {prefix}[.]"):
+                asyncio.run(find_session(team.config("developer"), prefix))
+    with pytest.raises(UnknownSession, match=f"No session id begins with {hidden}"):
         give(team.config("developer"), "show", folder, hidden)
     assert log_of(team.config("admin"))[-1].entry.decision == "refused"
     give(team.config("ada"), "sessions", other)

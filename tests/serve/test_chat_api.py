@@ -131,3 +131,17 @@ def test_our_own_client_speaks_to_it_in_both_protocols(machine: Machine) -> None
 def test_it_is_off_unless_it_was_asked_for(machine: Machine) -> None:
     with endpoint(machine, machine.serve({"text": "never"})) as (client, _):
         assert client.get("/v1/models").status_code == 404
+
+
+def test_a_conversation_goes_on_for_who_had_it_only(machine: Machine) -> None:
+    """Who knows, or guesses, what another said does not get into their session."""
+    token = machine.run("devices", "token", "ci", "--role", "steer", "--for", "1d").stdout.strip()
+    model = machine.serve({"text": "hello"}, {"text": "for ci"}, {"text": "for me"})
+    with endpoint(machine, model, "--openai") as (client, _):
+        path, asked = "/v1/chat/completions", [user("hi")]
+        first = client.post(path, json={"messages": asked}).json()
+        more = {"messages": [*asked, first["choices"][0]["message"], user("more")]}
+        assert client.post(path, json=more, headers={"authorization": f"Bearer {token}"}).status_code == 200
+        assert len(lines(machine.run("sessions", "--json").stdout)) == 2
+        assert client.post(path, json=more).status_code == 200
+        assert len(lines(machine.run("sessions", "--json").stdout)) == 2

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from mainspring.app.team import InForce, person_of
 from mainspring.catalog import Day, Header, Owner, SessionRow, Sessions, SessionSpend, reading
+from mainspring.catalog.folder import match_prefix
 from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import AccessRefused, UnknownSession
 from mainspring.events import Origin, SessionStarted
@@ -22,7 +23,12 @@ from mainspring.people.roles import RIGHTS
 from mainspring.secrets.vault import PLACEHOLDER, open_vault
 from mainspring.settings import Config
 
-LISTED = "`mainspring sessions` lists them."
+
+def unseen(session: str) -> UnknownSession:
+    """What is said of a session that somebody may not see: the same as of one that does not exist."""
+    return UnknownSession(
+        f"No session id begins with {session}.", remedy="`mainspring sessions` lists the sessions."
+    )
 
 
 class PermittedSessions(Sessions):
@@ -58,9 +64,13 @@ class PermittedSessions(Sessions):
         return await self._inner.read(session)
 
     async def find(self, prefix: str) -> str:
-        found = await self._inner.find(prefix)
-        await self.require(found, "see")
-        return found
+        if await self._sees_everything():
+            return await self._inner.find(prefix)
+        with suppress(UnknownSession):  # a new one is in no list yet
+            if await self._inner.find(prefix) == prefix:
+                await self.require(prefix, "see")
+                return prefix
+        return match_prefix(prefix, await self.names())
 
     async def names(self) -> list[str]:
         if await self._sees_everything():
@@ -159,7 +169,7 @@ class PermittedSessions(Sessions):
         if folder is None or self._may(folder, right, policies):
             return
         if not self._may(folder, "see", policies):
-            raise UnknownSession(f"There is no session {session}.", remedy=LISTED)
+            raise unseen(session)
         raise AccessRefused(
             f"{self._person.name} may not change session {session} of {folder}.",
             remedy="Ask an admin.",

@@ -67,8 +67,9 @@ class _ResponseAsked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted: something said to a session, or to a new one."""
+    """What is wanted by whom: something said to a session, or to a new one."""
 
+    asker: str
     text: str
     model: str
     instructions: str = ""
@@ -103,10 +104,16 @@ class ChatApi:
         if last[0] != "user":
             raise UsageError("The last message must be the user's.")
         # A session goes on from where it is: who comes with the same beginning again gets another one.
-        session = self._known.pop(_key(before), "") if before else ""
+        asker = _asker(request)
+        session = self._known.pop(_key(asker, before), "") if before else ""
         orders = "\n\n".join(each.text for each in asked.messages if each.role in ("system", "developer"))
         turn = _Turn(
-            text=last[1], model=asked.model, instructions=orders, said=tuple(before), session=session
+            asker=asker,
+            text=last[1],
+            model=asked.model,
+            instructions=orders,
+            said=tuple(before),
+            session=session,
         )
         return await self._answer(request, turn, ChatShape(asked.model), is_stream=asked.stream)
 
@@ -119,15 +126,21 @@ class ChatApi:
         if last[0] != "user":
             raise UsageError("The input must end with a message of the user.")
         named = asked.previous_response_id
-        session = await self._of_response(named) if named else ""
+        session = await self._of_response(request, named) if named else ""
         orders = asked.instructions or ""
         turn = _Turn(
-            text=last[1], model=asked.model, instructions=orders, said=tuple(before), session=session
+            asker=_asker(request),
+            text=last[1],
+            model=asked.model,
+            instructions=orders,
+            said=tuple(before),
+            session=session,
         )
         return await self._answer(request, turn, ResponsesShape(asked.model), is_stream=asked.stream)
 
-    async def _of_response(self, name: str) -> str:
-        session = await find_session(self._config, name.removeprefix("resp_").partition("_")[0])
+    async def _of_response(self, request: Request, name: str) -> str:
+        config = asked_by(self._config, request.state.device, "openai")
+        session = await find_session(config, name.removeprefix("resp_").partition("_")[0])
         if await folder_of(self._config, session) != self._folder.resolve():
             raise UsageError(f"{name} is not of this endpoint.")
         return session
@@ -195,7 +208,8 @@ class ChatApi:
 
     def _remember(self, turn: _Turn, text: str, session: str) -> None:
         """By what was said so far; only a short cut, what happened is in the journal."""
-        self._known[_key([*turn.said, ("user", turn.text), ("assistant", text)])] = session
+        said = [*turn.said, ("user", turn.text), ("assistant", text)]
+        self._known[_key(turn.asker, said)] = session
         while len(self._known) > _KNOWN:
             self._known.popitem(last=False)
 
@@ -251,8 +265,14 @@ def _first(turn: _Turn) -> str:
     return "\n\n".join([*parts, "And now:", turn.text]) if parts else turn.text
 
 
-def _key(said: Sequence[tuple[str, str]]) -> str:
-    data = msgspec.json.encode([(role, text.strip()) for role, text in said])
+def _asker(request: Request) -> str:
+    """Who asks, as other conversations are told from theirs."""
+    device: Device = request.state.device
+    return f"{device.id} {device.person.name if device.person else ''}"
+
+
+def _key(asker: str, said: Sequence[tuple[str, str]]) -> str:
+    data = msgspec.json.encode([asker, [(role, text.strip()) for role, text in said]])
     return hashlib.sha256(data).hexdigest()
 
 
