@@ -12,7 +12,6 @@ from typing import BinaryIO
 
 from mainspring.app.team import InForce, person_of
 from mainspring.catalog import Day, Header, Owner, SessionRow, Sessions, SessionSpend, reading
-from mainspring.catalog.folder import match_prefix
 from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import AccessRefused, UnknownSession
 from mainspring.events import Origin, SessionStarted
@@ -70,7 +69,15 @@ class PermittedSessions(Sessions):
             if await self._inner.find(prefix) == prefix:
                 await self.require(prefix, "see")
                 return prefix
-        return match_prefix(prefix, await self.names())
+        match [name for name in await self.names() if name.startswith(prefix)]:
+            case []:
+                raise unseen(prefix)
+            case [only]:
+                return only
+            case found:
+                raise UnknownSession(
+                    f"{len(found)} session ids begin with {prefix}.", remedy="Give more characters of the id."
+                )
 
     async def names(self) -> list[str]:
         if await self._sees_everything():
