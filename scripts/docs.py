@@ -60,7 +60,7 @@ environment, an option (`--all` also what has its default; `--json`). `config ge
 KEY` work on one value, and leave comments and order of the file alone; `config edit` opens `$VISUAL` or `$EDITOR`; `config
 validate` says what is wrong, with line numbers. What is not valid is never written. With `--project` they work on your settings
 for the project of this folder, which lie in the settings folder (`project-settings/`) and come before `config.toml`;
-`[daemon]`, `[journal]`, `[retention]` and `[telemetry]` are for all projects together.
+`[audit]`, `[daemon]`, `[journal]`, `[login]`, `[policy]`, `[retention]`, `[store]` and `[telemetry]` are for all projects together.
 """  # noqa: E501
 TABLE = "| key | type | default | |\n|---|---|---|---|\n"
 
