@@ -11,7 +11,7 @@ import pytest
 from mainspring.chat.blocks import call_block, changes_block, diff_lines, said_block
 from mainspring.chat.palette import Palette
 from mainspring.chat.view import View
-from mainspring.chat.width import clipped_name
+from mainspring.chat.width import clipped_name, get_width
 from mainspring.events import (
     ApprovalGiven,
     AssistantSaid,
@@ -192,6 +192,16 @@ BEGUN = (
     AssistantSaid(step=1, parts=(DELEGATED,)),
     CallStarted(call="c", tool="delegate"),
 )
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_a_running_call_shows_how_long_it_runs_whatever_it_prints(columns: int) -> None:
+    view = _view()
+    _shown(view, *BEGUN, OutputDelta(call="c", text="漢字 and a very long line of output " * 9 + "\n"))
+    (line,) = view.live(columns=columns, now_s=75.0)
+    line = re.sub(r"\x1b\[[\d;]*m", "", line)
+    assert line.endswith(" · 1:15 min")
+    assert get_width(line) <= columns
 
 
 def test_what_has_just_begun_ends_in_words() -> None:

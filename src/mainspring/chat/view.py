@@ -23,7 +23,7 @@ from mainspring.chat.blocks import (
 )
 from mainspring.chat.markdown import MarkdownBlock, MarkdownStream
 from mainspring.chat.palette import Palette
-from mainspring.chat.width import clipped_name, cut_to_width, get_width, wrapped
+from mainspring.chat.width import clipped, clipped_name, cut_to_width, get_width, wrapped
 from mainspring.events import (
     ApprovalGiven,
     AssistantSaid,
@@ -256,9 +256,11 @@ class View:
     def _running(self, running: _Running, columns: int, now_s: float) -> str:
         name, _, rest = call_title(running.call).partition(" ")
         elapsed = took(now_s - running.since_s) if running.is_started else "not started"
-        tail = " · ".join(filter(None, (self._status or running.last_line, elapsed))) or "started"
+        said, end = self._status or running.last_line, f" · {elapsed}" if elapsed else ""
         room = max(columns - len(name) - 6, 10)
-        half = clipped_name(rest, max(room // 2, room - get_width(tail)))
+        half = clipped_name(rest, max(room // 2, room - get_width(said + end)))
+        left = room - get_width(half + end)
+        tail = ((clipped(said, left) if left > 2 else "") + end).removeprefix(" · ") or "started"
         mark = self.palette.paint(_spinner(now_s), "cyan")
         return f"{mark} {self.palette.paint(name, 'bold')} {half} {self.palette.paint('· ' + tail, 'dim')}"
 
