@@ -128,6 +128,8 @@ def test_slash_stop_stops_the_turn(tmux: Tmux) -> None:
     tmux.until("· begun")
     tmux.type("/retry high", "Enter")
     tmux.until("! A turn is running.")
+    tmux.type("/resume", "Enter")
+    tmux.until("Another terminal can: mainspring chat --resume ID")
     tmux.type("/stop", "Enter")
     tmux.until("■ interrupted: Stopped by request.")
     kinds = {event["kind"] for event in tmux.machine.events(tmux.machine.only_session()["id"])}

@@ -66,10 +66,10 @@ class Desk(msgspec.Struct, frozen=True):
         self.check_idle()
         self.seat.change(options, between=between)
 
-    def check_idle(self) -> None:
+    def check_idle(self, *, otherwise: str = "") -> None:
         """Refuses what cannot be done while a turn of this session runs here."""
         if self.session.is_running and isinstance(self.session, Session):
-            raise UsageError("A turn is running.", remedy="Stop it first: Esc.")
+            raise UsageError("A turn is running.", remedy=f"Stop it first: Esc. {otherwise}".rstrip())
 
     async def say(self, text: str) -> None:
         """Says something: to a running turn when its step is over, and until then it can be taken back. A

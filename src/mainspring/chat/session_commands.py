@@ -155,6 +155,7 @@ async def _fork(desk: Desk, at: str) -> None:
 
 
 async def _resume(desk: Desk, name: str) -> None:
+    desk.check_idle(otherwise=f"Another terminal can: mainspring chat --resume {name or 'ID'}")
     if not name:
         rows = await rows_in(desk.session.state.workspace, await list_sessions(desk.config), desk.config)
         choices = [
