@@ -102,10 +102,9 @@ _SHAPES: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )
 """Name, what a text must contain for the shape to be looked for at all, and the shape."""
 
-_MAX_LEAD = len("PASSWORD=")
-"""The longest of what a shape wants before it."""
-
 _HINTS = tuple(hint for _, hints, _ in _SHAPES for hint in hints)
+_MAX_LEAD = max(map(len, _HINTS))
+"""What a shape wants before it is one of its hints, or hardly more than that."""
 
 
 class StoredVault(msgspec.Struct, frozen=True):
