@@ -201,9 +201,10 @@ def test_a_secret_is_hidden_at_whatever_place_a_stream_is_cut(form: str) -> None
     assert PLACEHOLDER.sub("#", shown) == PLACEHOLDER.sub("#", whole)
 
 
-@pytest.mark.parametrize(
-    "text", ["Bearer abcDEF123456abcDEF123456zz\n\nit", "X_TOKEN=abcdef123456, then\nend\n"]
-)
+LED = ("Bearer abcDEF123456abcDEF123456zz", "X_TOKEN=abcdef123456", f"AccountKey={'aB3d' * 12}==")
+
+
+@pytest.mark.parametrize("text", [f"it is {each}\n\nand more" for each in LED])
 @pytest.mark.parametrize("size", [1, 3, 7, 20, 34])
 def test_what_is_known_by_what_stands_before_it_is_hidden_in_a_stream(text: str, size: int) -> None:
     vault = Vault({"MY_KEY": "s3cr3t-Value-123456789"})
