@@ -213,6 +213,13 @@ def test_what_is_known_by_what_stands_before_it_is_hidden_in_a_stream(text: str,
     assert shown == vault.redact(text) != text
 
 
+def test_what_is_known_by_what_stands_behind_it_is_not_parted_from_that() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----"
+    stream = Vault({}).stream()
+    shown = stream.feed(f"https://u:passw0rd@h/xxxxxxxxword {key}") + stream.end()
+    assert "passw0rd" not in shown
+
+
 LONG = "sk-proj-" + "a1B2c3D4" * 24
 
 

@@ -260,7 +260,7 @@ class Vault:
         for _, shape in _shapes_in(text):  # what stands before it tells what it is
             spans += [(max(found.start() - _MAX_LEAD, 0), found.end()) for found in shape.finditer(text)]
         for start, end in sorted(spans, key=lambda span: span[1], reverse=True):
-            at = start if start < at < end else at
+            at = start if start < at <= end else at  # also what stands behind it may tell
         return at
 
     def _open_digits(self, text: str) -> int:
