@@ -138,6 +138,7 @@ def walked(files: Files, root: Path, is_enough: Callable[[int], bool] | None = N
     """The listing without ripgrep, cut where it takes too long, or where so many files are enough."""
     found: list[str] = []
     deadline = time.monotonic() + _TIMEOUT_S
+    start = len(os.fspath(root).rstrip("/")) + 1
 
     def enter(item: tuple[Path, list[Level]]) -> Iterable[tuple[Path, list[Level]]]:
         folder, above = item
@@ -154,7 +155,7 @@ def walked(files: Files, root: Path, is_enough: Callable[[int], bool] | None = N
             if entry.is_dir:
                 below.append((path, levels))
             elif path.is_file():
-                found.append(os.path.relpath(path, root))
+                found.append(str(path)[start:])
         return below
 
     def is_over() -> bool:
@@ -187,12 +188,13 @@ def ignore_rules(files: Files, file: Path) -> tuple[IgnoreRule, ...]:
 
 def is_ignored(levels: list[Level], path: Path, *, is_dir: bool) -> bool:
     """Whether the ignore files of the folders above a path, the outermost first, leave it out."""
+    text = str(path)
     for kind in IGNORE_FILES:
         for level in reversed(levels):
-            relative = str(path)[len(str(level.folder)) :].lstrip("/")
-            said = verdict(level.rules.get(kind, ()), relative, is_dir=is_dir)
-            if said is not None:
-                return said
+            if rules := level.rules.get(kind):
+                relative = text[len(str(level.folder)) :].lstrip("/")
+                if (said := verdict(rules, relative, is_dir=is_dir)) is not None:
+                    return said
             # Git's own rules end at the root of a repository.
             if kind == ".gitignore" and level.is_repository:
                 break
