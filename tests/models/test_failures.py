@@ -174,6 +174,8 @@ def test_something_that_is_no_reply_is_quoted_in_a_sentence() -> None:
         ),
         ("/v2/", "wants the request at /v2/ (307)."),
         ("", "wants the request at another address, which it does not name (307)."),
+        ("//there.example/v1", "wants the request at //there.example/v1 (307)."),
+        ("http://[::1/x", "wants the request at an address that is none (307)."),
     ],
 )
 def test_a_redirection_says_where_it_points_without_secrets(location: str, said: str) -> None:
@@ -192,3 +194,54 @@ def test_an_error_that_comes_with_status_200_is_told_in_its_words(wire: str) -> 
 def test_a_code_that_is_no_status_leaves_an_error_inside_a_reply_worth_another_try(code: int) -> None:
     body = msgspec.json.encode({"error": {"message": "busy just now", "code": code}})
     assert isinstance(refused(ENDPOINT, 0, body), errors.Overloaded)
+
+
+_FORBIDDEN = {
+    "type": "extra_forbidden",
+    "loc": ["body", "stream_options"],
+    "msg": "Extra inputs are not permitted",
+}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"detail": [_FORBIDDEN]},
+        {"message": {"detail": [_FORBIDDEN]}, "type": "invalid_request_error"},
+        {"message": f"[{_FORBIDDEN | {'loc': ('body', 'stream_options', 'include_usage')}}]", "code": 400},
+        {"error": {"message": msgspec.json.encode([_FORBIDDEN]).decode()}},
+        {
+            "error": {
+                "message": "1 validation error for ChatCompletionRequest\nstream_options\n  Extra inputs are not"
+                " permitted [type=extra_forbidden, input_value={'include_usage': True}, input_type=dict]"
+            }
+        },
+        {"error": {"message": "Unrecognized request argument supplied: stream_options"}},
+        {"detail": "Unsupported parameter: stream_options"},
+    ],
+)
+def test_a_field_that_is_refused_is_found_in_the_words_of_each_server(body: dict[str, object]) -> None:
+    error = refused(ENDPOINT, 422, msgspec.json.encode(body))
+    assert isinstance(error, errors.BadRequest)
+    assert (error.cause, error.param) == ("parameter", "stream_options")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (
+            '{"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum"}}',
+            errors.ContextOverflow,
+        ),
+        ('{"error":{"message":"Could not process image"}}', errors.MediaRefused),
+        ("Could not process image", errors.MediaRefused),
+        ('{"error":{"message":"max_tokens: 64000 > 8192, which is the maximum"}}', errors.BadRequest),
+        ("", errors.BadRequest),
+    ],
+)
+def test_what_the_provider_behind_a_router_said_decides(said: str, kind: type[ModelError]) -> None:
+    metadata = {"raw": said, "provider_name": "Anthropic"}
+    body = {"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}}
+    error = refused(ENDPOINT, 400, msgspec.json.encode(body))
+    assert type(error) is kind
+    assert not isinstance(error, errors.BadRequest) or error.param == ("8192" if said else "")

@@ -28,7 +28,7 @@ from mainspring.errors import (
     Overloaded,
     RateLimited,
 )
-from mainspring.models.field_faults import first_fault
+from mainspring.models.field_faults import first_fault, unsupported
 from mainspring.models.retry_after import retry_after_s
 
 _SAID_CHARACTERS = 400
@@ -282,8 +282,12 @@ def dropped(endpoint: Endpoint) -> NetworkFailed:
 
 def _location(headers: Mapping[str, str]) -> str:
     """Where a redirection points, without what may be secret in it."""
-    url = urlsplit(headers.get("location", ""))
-    host = f"{url.scheme}://{url.netloc.rpartition('@')[2]}" if url.netloc else ""
+    try:
+        url = urlsplit(headers.get("location", ""))
+    except ValueError:
+        return "an address that is none"
+    scheme = f"{url.scheme}:" if url.scheme else ""
+    host = f"{scheme}//{url.netloc.rpartition('@')[2]}" if url.netloc else ""
     return _one_line(f"{host}{url.path}") or "another address, which it does not name"
 
 
@@ -303,7 +307,9 @@ def _error(endpoint: Endpoint, refusal: ProviderRefusal, rule: _Rule, *, locatio
     remedy = rule.remedy.format_map(words)
     if rule.error is not BadRequest:
         return rule.error(happened, remedy=remedy, retry_after_s=refusal.retry_after_s)
-    cause, param = (rule.cause, _most_output(refusal)) if rule.cause else _unsupported(refusal)
+    cause, param = rule.cause, _most_output(refusal)
+    if not cause:
+        cause, param = unsupported(refusal.said, refusal.param, refusal.codes)
     return BadRequest(happened, remedy=remedy, cause=cause, param=param)
 
 
@@ -314,29 +320,6 @@ def _most_output(refusal: ProviderRefusal) -> str:
         return ""
     most = int(next(filter(None, found.groups())))
     return str(most - 1 if "exclusive" in found[0] else most)
-
-
-_UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
-_UNSUPPORTED = (
-    r"(?i)unsupported|not support|unrecognized|unknown (name|field|parameter)|extra (inputs|fields)"
-    r"|not permitted"
-    r"|unexpected (field|keyword)|additional properties|is not (available|allowed)"
-)
-_ABOUT_EFFORT = r"(?i)effort|thinking|reasoning_effort"
-_PATH = r"([a-z_]+(?:\.[a-z_]+)*): "
-_QUOTED = r"['\"`]([A-Za-z_]+(?:\.[A-Za-z_]+)*)['\"`]"
-
-
-def _unsupported(refusal: ProviderRefusal) -> tuple[str, str]:
-    """What the model does not take: its cause, and the name of the parameter."""
-    said = refusal.said
-    if not (_UNSUPPORTED_CODES & refusal.codes or re.search(_UNSUPPORTED, said)):
-        return "", ""
-    found = re.match(_PATH, said) or re.search(_QUOTED, said)
-    param = refusal.param or (found.group(1) if found else "")
-    if re.search(_ABOUT_EFFORT, param or said) and not param.endswith("summary"):
-        return "effort", param
-    return ("parameter", param) if param else ("", "")
 
 
 def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> ProviderRefusal:
@@ -360,13 +343,24 @@ def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Provid
     number = inner.get("code")
     if not status and isinstance(number, int) and 100 <= number < 600:
         status = number
-    return ProviderRefusal(
+    refusal = ProviderRefusal(
         status=status,
         codes=frozenset(codes),
         said=_one_line(fault.said or _said(outer, inner)),
         param=value if isinstance(value := inner.get("param"), str) else fault.param,
         retry_after_s=retry_after_s(headers, _details(inner)),
     )
+    passed_on = _mapping(inner.get("metadata")).get("raw")
+    return _with_upstream(refusal, passed_on, headers) if isinstance(passed_on, str) else refusal
+
+
+def _with_upstream(refusal: ProviderRefusal, passed_on: str, headers: Mapping[str, str]) -> ProviderRefusal:
+    """The refusal of a router (OpenRouter), with what the provider behind it said."""
+    upstream = read_refusal(refusal.status, passed_on.encode("utf-8", "replace"), headers)
+    if not upstream.said:
+        return refusal
+    codes = refusal.codes | upstream.codes
+    return msgspec.structs.replace(refusal, codes=codes, said=upstream.said, param=upstream.param)
 
 
 def _said(outer: dict[str, Any], inner: dict[str, Any]) -> str:
