@@ -35,19 +35,38 @@ What a tool does wrong is not an exception here: the model is told in the call's
 
 from __future__ import annotations
 
+import re
+
+from mainspring.patterns import lazy_pattern
+
+_MOST_CHARACTERS = 8_000
+_UNWRITABLE = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
 
 class MainspringError(Exception):
-    """Something that a person can act on."""
+    """Something that a person can act on. What its words quote is bounded, and cannot steer a terminal."""
 
     exit_code = 1
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
+        message, remedy = _plain(message), _plain(remedy)
         super().__init__(message)
         self.message = message
         self.remedy = remedy
 
     def __str__(self) -> str:
         return f"{self.message} {self.remedy}".strip()
+
+
+def _plain(text: str) -> str:
+    if len(text) > _MOST_CHARACTERS:
+        half = _MOST_CHARACTERS // 2
+        text = f"{text[:half]} … {text[-half:]}"
+    return text if text.isprintable() else _UNWRITABLE.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
 
 
 class UsageError(MainspringError):

@@ -13,10 +13,16 @@ import pytest
 
 import mainspring
 from mainspring.errors import InvalidValue, MainspringError, UsageError
-from mainspring.events import Limits, UserSaid
+from mainspring.events import Cap, Limits, UserSaid
 from mainspring.index import index_file
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
 
+NEGATIVE = (
+    Limits(max_steps=-1),
+    Limits(timeout_s=-0.5),
+    Limits(day=Cap(usd=-1.0)),
+    Limits(turn=Cap(calls=-1)),
+)
 WRONG_TO_OPEN: dict[str, list[Any]] = {
     "workspace": [5, None, b"x", "", "a\0b", ["."], "x\ud800y", "a" * 300],
     "session": [5, None, ["x"], "a\0b"],
@@ -26,7 +32,7 @@ WRONG_TO_OPEN: dict[str, list[Any]] = {
     "effort": ["huge", 5, True, ["low"]],
     "profile": ["tiny", 5, True, ["small"]],
     "mode": [5, None, "moon", ["ask"]],
-    "limits": [3, "5", {"max_cost_usd": 1}, Limits, Limits(max_cost_usd="x")],  # pyright: ignore[reportArgumentType]
+    "limits": [3, "5", {"max_cost_usd": 1}, Limits, Limits(max_cost_usd="x"), *NEGATIVE],  # pyright: ignore[reportArgumentType]
     "instructions": [5, None, ["x"]],
     "system_prompt": [5, ["x"]],
     "tools": ["x", 5, None, ["no such tool"], [5], [print]],
@@ -42,6 +48,10 @@ WRONG_TO_OPEN: dict[str, list[Any]] = {
     "sessions": [5, "x", []],
     "origin": [5, "me", {}],
 }
+HUGE = 10**5000
+NESTED: list[Any] = []
+for _ in range(10_000):
+    NESTED = [NESTED]
 WRONG_COMMANDS: list[Any] = ["echo hi", 5, None, [], [5], ["a\0b"], b"ls"]
 WRONG_TO_STEP: dict[str, list[Any]] = {
     "argv": WRONG_COMMANDS,
@@ -152,7 +162,12 @@ def test_a_prompt_must_be_a_text(value: Any, home: Path) -> None:
         ("answer", "given", {"given": "nope"}),
         ("note", "source", {"text": "x", "source": b"x"}),
         ("attach", "name", {"data": b"x", "media_type": "image/png", "name": 9}),
-        ("attach", "not valid", {"data": b"x", "media_type": "x\ud800"}),
+        ("attach", "media type", {"data": b"x", "media_type": "x\ud800"}),
+        ("attach", "media type", {"data": b"x", "media_type": ""}),
+        ("attach", "media type", {"data": b"x", "media_type": "image/png\x1b[31m"}),
+        ("note", "note is empty", {"text": " "}),
+        ("say", "list", {"text": "x", "output": NESTED}),
+        ("say", "int", {"text": "x", "output": HUGE}),
     ],
 )
 def test_a_session_names_a_wrong_argument_and_records_nothing(
@@ -287,3 +302,44 @@ def test_a_workspace_whose_name_no_journal_can_hold_is_refused_by_name(tmp_path:
     with pytest.raises(UsageError, match="not UTF-8"):
         asyncio.run(opened())
     assert index_file(tmp_path, folder).suffix == ".sqlite"
+
+
+@pytest.mark.parametrize("value", [HUGE, -HUGE], ids=["huge", "-huge"])
+@pytest.mark.parametrize("name", ["session", "model", "mode", "limits", "instructions", "workspace", "tools"])
+def test_a_number_that_cannot_be_written_out_is_refused_by_name(name: str, value: int, home: Path) -> None:
+    options: dict[str, Any] = {"model": scripted(), name: value}
+    with pytest.raises(InvalidValue, match=name):
+        mainspring.run("hello", **options)
+    assert written(home) == []
+
+
+@pytest.mark.parametrize("value", [HUGE, NESTED, "x" * 100_000], ids=["huge", "nested", "long"])
+def test_what_is_no_tool_is_named_whatever_it_is(value: Any) -> None:
+    with pytest.raises(UsageError, match="must be an async function"):
+        mainspring.tool(value)
+
+
+@pytest.mark.parametrize("value", [0, "", [], False])
+def test_an_environment_that_is_none_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidValue, match="environment"):
+        mainspring.load_config(value)
+
+
+def test_what_an_error_quotes_is_bounded_and_cannot_steer_a_terminal() -> None:
+    async def main() -> list[str]:
+        told: list[str] = []
+        async with mainspring.open(model=scripted()) as session:
+            for name in ("\x1b[31m", "a\0b", "\ud800", "x" * 3_000_000):
+                with pytest.raises(UsageError) as caught:
+                    await session.set_model(name)
+                told.append(str(caught.value))
+        return told
+
+    told = asyncio.run(main())
+    assert [said.split("model ")[1].split(" is")[0] for said in told[:3]] == [
+        r"\x1b[31m",
+        r"a\x00b",
+        r"\ud800",
+    ]
+    assert len(told[3]) < 10_000
+    assert "Write PROVIDER/MODEL" in told[3]

@@ -11,6 +11,7 @@ from typing import Any, cast, get_args
 
 from mainspring.errors import InvalidValue, MainspringError, UsageError
 from mainspring.events import (
+    Cap,
     Effort,
     EffortChosen,
     Evaluation,
@@ -23,6 +24,7 @@ from mainspring.events import (
     Target,
     TurnStarted,
 )
+from mainspring.folds.caps import Caps
 from mainspring.sandbox import LADDER
 from mainspring.secrets.recorder import check_event
 from mainspring.session.child import ChildSession
@@ -43,8 +45,19 @@ def check_arguments(given: Mapping[str, object], **kinds: Kind) -> None:
     for name, (words, is_fine) in kinds.items():
         value = given[name]
         if not is_fine(value):
-            what = repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
-            raise InvalidValue(f"{name} cannot be {what[:100]}.", remedy=f"It must be {words}.")
+            raise InvalidValue(f"{name} cannot be {_described(value)}.", remedy=f"It must be {words}.")
+
+
+def _described(value: object) -> str:
+    match value:
+        case str():
+            return repr(value[:100])
+        case int() if value.bit_length() > 64:
+            return "a number of that size"
+        case int() | float():
+            return repr(value)
+        case _:
+            return f"a {type(value).__name__}"
 
 
 def check_open(given: Mapping[str, object]) -> None:
@@ -61,6 +74,18 @@ def check_open(given: Mapping[str, object]) -> None:
         check_event(TurnStarted(turn=1, limits=given["limits"] or Limits()))  # pyright: ignore[reportArgumentType]
     except MainspringError as error:
         raise InvalidValue(f"limits cannot be that: {error.message}", remedy=error.remedy) from error
+    _check_limits(cast("Limits | None", given["limits"]) or Limits())
+
+
+def _check_limits(limits: Limits) -> None:
+    plain = {name: getattr(limits, name) for name in Limits.__struct_fields__}
+    caps = {name: plain.pop(name) for name in Caps.__struct_fields__}
+    within = {
+        f"{scope}.{unit}": getattr(cap, unit) for scope, cap in caps.items() for unit in Cap.__struct_fields__
+    }
+    for name, most in {**plain, **within}.items():
+        if most is not None and most < 0:
+            raise InvalidValue(f"limits.{name} cannot be {most}.", remedy="It must be at least 0, or None.")
 
 
 def check_goal(given: Mapping[str, object], options: Mapping[str, Any]) -> None:

@@ -38,6 +38,7 @@ from mainspring.events.escaping import whole_characters
 from mainspring.folds.processes import end_all
 from mainspring.folds.state import State
 from mainspring.journal import JournalReader
+from mainspring.patterns import lazy_pattern
 from mainspring.secrets.injection import suspicions
 from mainspring.secrets.recorder import check_event
 from mainspring.session.commands import carry_out, catch_up, is_over, until_next_look
@@ -50,6 +51,7 @@ from mainspring.turns.lost_calls import record_lost
 from mainspring.turns.runtime import Engine, Runtime
 
 T = TypeVar("T")
+_MEDIA_TYPE = lazy_pattern(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?[\w.+-]+=[\w.+\"-]+)*")
 
 
 class Session:
@@ -180,6 +182,8 @@ class Session:
         """Keeps content in the journal, to be shown to the model with what is said."""
         require_type(data, bytes, "data")
         require_type(media_type, str, "media_type")
+        if not _MEDIA_TYPE.fullmatch(media_type):
+            raise InvalidValue(f"{media_type[:100]!r} is no media type.", remedy="Write one like image/png.")
         text = data.decode("utf-8", "replace") if media_type.startswith("text/") else ""
         blob = await self._runtime.recorder.put_blob(data, media_type)
         shown = Media(blob=blob, name=name, suspicious=suspicions(text))
@@ -190,6 +194,8 @@ class Session:
         """Tells the model something between two steps, without asking for anything."""
         require_type(text, str, "text")
         require_type(source, str, "source")
+        if not text.strip():
+            raise UsageError("The note is empty.")
         quotes = () if source == "user" else suspicions(text)
         await self._runtime.record(NoteAdded(text=whole_characters(text), source=source, suspicious=quotes))
 

@@ -46,8 +46,9 @@ def read_output(text: str, schema: Mapping[str, Any]) -> tuple[Any, str]:
 def _schema(kind: Any) -> dict[str, Any]:
     try:
         return parameters_of(kind)
-    except (TypeError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
+        name = kind.__name__ if isinstance(kind, type) else f"that is a {type(kind).__name__}"
         raise UsageError(
-            f"The output type {kind!r} has no JSON schema: {error}.",
+            f"The output type {name} has no JSON schema: {error}.",
             remedy="Use a struct, dataclass, TypedDict or pydantic model that is not recursive.",
         ) from error

@@ -246,7 +246,7 @@ def tool(
 
 
 def _tool(function: Function, *, effect: EffectOfCall, cost_usd: Price, is_recurring: Recurrence) -> Tool:
-    name = getattr(function, "__name__", repr(function))
+    name = getattr(function, "__name__", f"of the type {type(function).__name__}")
     if not inspect.iscoroutinefunction(function):
         remedy = "Write an async function with types and a docstring that calls it."
         raise UsageError(f"The tool {name} must be an async function.", remedy=remedy)
