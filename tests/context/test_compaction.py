@@ -49,6 +49,7 @@ from mainspring.events import (
     OnSlurm,
     ProcessEnded,
     ProcessStarted,
+    Recorded,
     Remembered,
     RequestFailed,
     SessionResumed,
@@ -264,6 +265,14 @@ def test_material_for_a_summary_stays_in_its_limit_and_ends_with_the_newest():
         text = transcript(tale.events, "earlier", limit=limit)
         assert len(text) < limit + 1000
         assert "f49.py" in text
+
+
+def test_material_for_a_summary_has_no_control_characters_of_a_call():
+    call = CallAsked(call="c1", name="\x1b[31mread\0", arguments="\x07{")
+    said = AssistantSaid(step=1, parts=(call,), stop="calls", heard_seq=1)
+    text = transcript([Recorded(seq=2, time_us=1, event=said)], "", limit=2_000)
+    assert text.isprintable()
+    assert "read" in text
 
 
 class Writer(ScriptedModel):

@@ -9,7 +9,7 @@ import pytest
 
 from mainspring.errors import JournalDamaged, JournalError, JournalForeign
 from mainspring.events import CallEnded, CallStarted, UserSaid
-from mainspring.journal import hashchain, tables
+from mainspring.journal import Verification, hashchain, tables
 from tests.journal.samples import write
 
 EVENTS = 300
@@ -136,6 +136,15 @@ def test_a_body_that_no_longer_decodes_is_named_by_reading(store):
         read_all(store)
     assert refused.value.seq == 50
     assert "event 50 cannot be decoded" in verdict_of(store).problem
+
+
+@pytest.mark.parametrize(("events", "is_repairable"), [(0, False), (49, True)])
+def test_only_what_has_sound_events_can_be_repaired(events, is_repairable):
+    broken = Verification(
+        events=events, blobs=0, head="", problem="event 50 cannot be decoded", broken_seq=50
+    )
+    assert ("--repair" in broken.remedy("one")) == is_repairable
+    assert ".." not in broken.remedy("one")
 
 
 def test_a_blob_that_an_event_names_must_be_there(store):

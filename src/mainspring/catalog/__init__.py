@@ -138,7 +138,7 @@ class Sessions(Protocol):
     ) -> tuple[str, int]:
         """Makes a session that begins as a copy of another, up to event `at` or whole, perhaps for another
         workspace; gives its id and how many events it shares. Files beside the journal are not copied. With
-        `is_repaired` each event that cannot be decoded has one of the kind `Unreadable` in its place."""
+        `is_repaired` each event that cannot be read has one of the kind `Unreadable` in its place."""
         ...
 
     async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:

@@ -108,11 +108,13 @@ def copied(
 
 
 def _repaired(stored: StoredEvents, kind: str, body: bytes) -> tuple[str, bytes]:
-    """The event, or one that holds it as text and says why it cannot be decoded."""
-    spilled = hashchain.referenced(body)
-    whole = stored.blob(spilled.sha256) if spilled else body
+    """The event, or one that holds it as text and says why it, or what it names, cannot be read."""
+    whole = body
     try:
-        decode(kind, whole)
+        if spilled := hashchain.referenced(body):
+            whole = stored.blob(spilled.sha256)
+        for blob in blobs_in(decode(kind, whole)):
+            stored.blob(blob.sha256)
     except (msgspec.MsgspecError, ValueError) as error:
         # The parent keeps it whole; here it must fit where no blob is needed.
         text = whole.decode("utf-8", "replace")[:_KEPT_CHARACTERS]

@@ -30,7 +30,7 @@ _SHOWN = 400
 @click.option(
     "-C", "folder", type=click.Path(path_type=Path), help="Workspace of the new session, if another."
 )
-@click.option("--repair", "is_repaired", is_flag=True, help="Leave out events that cannot be decoded.")
+@click.option("--repair", "is_repaired", is_flag=True, help="Leave out events that cannot be read.")
 @ALLOW_HOME
 def fork_command(
     session: str,
@@ -55,7 +55,7 @@ def fork_command(
     made = asyncio.run(making)
     click.echo(made.session)
     for seq in made.unreadable:
-        click.echo(f"Event {seq} could not be decoded; `mainspring show` marks it as unreadable.", err=True)
+        click.echo(f"Event {seq} could not be read; `mainspring show` marks it as unreadable.", err=True)
     click.echo(
         f'It shares {plural(made.shared_events, "event")}. Go on: mainspring resume {made.session} "…"',
         err=True,

@@ -24,6 +24,7 @@ from mainspring.events import (
     UserSaid,
 )
 from mainspring.patterns import lazy_pattern
+from mainspring.secrets.screen import without_controls
 
 _STUB_SIZE = 600
 _MAX_GOAL = 4_000
@@ -238,7 +239,7 @@ def transcript(events: Sequence[Recorded], earlier: str, *, limit: int) -> str:
             told.append(text)
     left_out = [] if size <= limit else ["[what is older is left out here]"]
     before = [f"[summary of what came before]\n{earlier}"] if earlier else []
-    return "\n".join([*before, *left_out, *reversed(told)])
+    return without_controls("\n".join([*before, *left_out, *reversed(told)]))
 
 
 def shortened(text: str, limit: int, seq: int) -> str:

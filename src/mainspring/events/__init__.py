@@ -114,4 +114,7 @@ def decode(kind: str, body: bytes) -> Event:
         if kind not in _KINDS:
             return Unknown(kind=kind, body=msgspec.Raw(body))
         known = _DECODE[kind] = msgspec.json.Decoder(_KINDS[kind]).decode
-    return known(body)
+    try:
+        return known(body)
+    except RecursionError as error:
+        raise msgspec.DecodeError("it is nested too deeply") from error

@@ -24,7 +24,9 @@ the folder for the files beside its journal."""
 
 
 UNDECODABLE = "cannot be decoded"
-"""How the problem of an event begins that has its hash and still cannot be read."""
+BLOB_LOST = "has a fault"
+"""How the problem of an event begins that has its hash, and that still, or something that it names, cannot be
+read."""
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,19 +43,19 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
     def remedy(self, session: str) -> str:
         """What to do about the problem: go on in a copy of what is sound."""
         if self.events == 0:
-            remedy = "Restore it from a backup or an export."
+            remedy = "Restore it from a backup or an export"
         else:
             remedy = (
                 "Go on in a copy that ends at the last sound event:"
                 f" mainspring fork {session} --at {self.events}"
             )
-        if UNDECODABLE in self.problem:
+        if self.events and (UNDECODABLE in self.problem or BLOB_LOST in self.problem):
             remedy += (
                 ". To keep also what can be read after it, leaving out what cannot:"
                 f" mainspring fork {session} --repair"
             )
         if self.anchored_seq is None:
-            return remedy
+            return remedy if self.events else f"{remedy}."
         return f"{remedy}. If you restored an older copy, accept it: mainspring verify --accept {session}"
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from mainspring.errors import JournalDamaged
 from mainspring.events import Blob, decode
-from mainspring.journal import UNDECODABLE, Verification, hashchain
+from mainspring.journal import BLOB_LOST, UNDECODABLE, Verification, hashchain
 from mainspring.journal.anchor import Anchor
 from mainspring.journal.stored import StoredEvents, UnreadableStore
 
@@ -128,7 +128,7 @@ def _fault(stored: StoredEvents, seen: set[str], head: bytes, expected: int, row
     except msgspec.MsgspecError as error:
         return f"event {seq} {UNDECODABLE} ({error})"
     except ValueError as error:
-        return f"event {seq} has a fault: {error}"
+        return f"event {seq} {BLOB_LOST}: {error}"
     return ""
 
 

@@ -219,7 +219,10 @@ def test_a_session_that_was_compacted_and_changed_its_model_replays_the_same(wor
     assert "would be the same." in world.command("replay", world.session, "--check")
 
 
-def spoil(world, seq, *, is_chained):
+NESTED = b'{"newer":' + b'{"a":' * 5000 + b"1" + b"}" * 5001
+
+
+def spoil(world, seq, *, is_chained, spoilt=b'{"effort":"xhigh"}'):
     """Gives an event a body that cannot be decoded, as versions that did not check recorded it, or as somebody
     who changes the file leaves it."""
     path = world.store.directory(world.session) / tables.FILE_NAME
@@ -227,7 +230,7 @@ def spoil(world, seq, *, is_chained):
     rows: list[Any] = connection.execute("SELECT * FROM events ORDER BY seq").fetchall()
     head = rows[seq - 2][4]
     for found, time_us, kind, body, hash_ in rows[seq - 1 :]:
-        body = b'{"effort":"xhigh"}' if found == seq else body
+        body = spoilt if found == seq else body
         kind = "EffortChosen" if found == seq else kind
         head = hashchain.chain(head, found, time_us, kind, body) if is_chained else hash_
         row = (kind, body, head, found)
@@ -263,3 +266,27 @@ def test_a_repaired_fork_does_not_take_over_what_somebody_changed(world):
     assert "does not match its hash" in world.command("fork", world.session, "--repair", code=1)
     assert "--repair" not in world.command("verify", world.session, code=1)
     assert len(world.store.shelf.sessions()) == 1
+
+
+def test_an_event_that_is_nested_too_deeply_cannot_be_decoded_and_spoils_no_list_of_sessions(world):
+    seq, events = world.seq_of(TurnEnded), len(world.journal())
+    spoil(world, seq, is_chained=True, spoilt=NESTED)
+    assert "nested too deeply" in world.command("verify", world.session, code=1)
+    assert "cannot be decoded" in world.command("show", world.session, code=1)
+    assert world.session in world.command("sessions")
+    made = world.command("fork", world.session, "--repair").split()[0]
+    assert [item.seq for item in contents(world, made)] == [*range(1, events + 2)]
+
+
+def test_a_repaired_fork_marks_what_lost_its_content_and_keeps_the_rest(world):
+    said = [item.event.text for item in world.journal() if isinstance(item.event, UserSaid)]
+    connection = apsw.Connection(str(world.store.directory(world.session) / tables.FILE_NAME))
+    connection.execute("DELETE FROM blobs")
+    connection.close()
+    assert f"mainspring fork {world.session} --repair" in world.command("verify", world.session, code=1)
+    assert "is missing" in world.command("fork", world.session, code=1)
+    copy = contents(world, world.command("fork", world.session, "--repair").split()[0])
+    lost = [item.event for item in copy if isinstance(item.event, Unknown)]
+    assert lost
+    assert all("is missing" in msgspec.json.decode(each.body)["problem"] for each in lost)
+    assert [item.event.text for item in copy if isinstance(item.event, UserSaid)] == said

@@ -77,7 +77,7 @@ async def fork(
 ) -> Forked:
     """A new session that shares the history of another up to an event, and goes on with another model or in
     another folder when they are given. Files stay as they are now. With `is_repaired` events that cannot be
-    decoded are left out and marked, and what follows them is kept."""
+    read are left out and marked, and what follows them is kept."""
     opening: list[Event] = []
     if model:
         build_model(model, config)
