@@ -144,7 +144,12 @@ class History:
     @property
     def suspects(self) -> list[Media]:
         """The attachments that a provider may have refused: those since the last reply, else all."""
-        return self.media.suspects(self._first_unanswered)
+        return self.new_media or self.media.since(0)
+
+    @property
+    def new_media(self) -> list[Media]:
+        """The attachments since the last reply: no request with them has succeeded."""
+        return self.media.since(self._first_unanswered)
 
     def measured(self, input_tokens: int, prompt_size: int) -> None:
         """Notes what the provider counted for the messages that were last given out, and learns from it how

@@ -50,19 +50,15 @@ class HistoryMedia:
         fetched, self._fetched = self._fetched, []
         return [item for item in fetched if (item[0].blob.sha256, model) not in self._told]
 
-    def suspects(self, first: int) -> list[Media]:
-        """The attachments of the messages from this place on that are not left out, else of all messages."""
-        for start in (first, 0):
-            found = [
-                item
-                for place, message in self._known.items()
-                for media in message.media
-                for item in media
-                if place >= start and item.blob.sha256 not in self._refused
-            ]
-            if found:
-                return found
-        return []
+    def since(self, first: int) -> list[Media]:
+        """The attachments of the messages from this place on that are not left out."""
+        return [
+            item
+            for place, message in self._known.items()
+            for media in message.media
+            for item in media
+            if place >= first and item.blob.sha256 not in self._refused
+        ]
 
     async def attach(self, waiting: WaitingMessage, get: Callable[[Blob], Awaitable[bytes]]) -> Message:
         fetched = [tuple([await self._fetch(item, get) for item in media]) for media in waiting.media]

@@ -8,7 +8,7 @@ provider, terminal, database or container.
 
 from __future__ import annotations
 
-from mainspring.errors import ContextOverflow, MediaRefused, ModelError
+from mainspring.errors import BadRequest, ContextOverflow, MediaRefused, ModelError
 from mainspring.events import AssistantSaid, CallStarted, NoteAdded
 from mainspring.folds.ledger import STEP, Refusal
 from mainspring.models import Model, Request, UserMessage
@@ -106,7 +106,7 @@ async def _step(runtime: Runtime) -> End | None:
         )
     except ContextOverflow:
         return None
-    except MediaRefused as error:
+    except (MediaRefused, BadRequest) as error:
         await leave_out_refused_media(runtime, error)
         return None
     if request.short is None:  # else less was sent than the history holds

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 from mainspring.context.prompt import instructions_text
 from mainspring.context.values import touched_by
-from mainspring.errors import MediaRefused
+from mainspring.errors import BadRequest, MediaRefused
 from mainspring.events import (
     AssistantSaid,
     CallAsked,
     CallStarted,
     Ending,
     GuardTripped,
+    Media,
     MediaLeftOut,
     NoteAdded,
 )
@@ -28,6 +29,8 @@ from mainspring.turns.stuck import lost_attempt, sample_as_usual, take_rung
 from mainspring.turns.suite import check_changes
 
 _GROWN = 0.1
+_UNCLEAR = ("", "parameter")
+"""Causes of a refusal that may as well be an attachment."""
 
 _ENDINGS: dict[str, Ending] = {"stall": "blocked"}
 _REMEDY = "Look at what it did with `mainspring show`, then resume with a hint or another --model."
@@ -87,15 +90,23 @@ async def tell_unfit_media(runtime: Runtime) -> None:
             await runtime.record(MediaLeftOut(blobs=blobs, names=names, reason=problem, model=model.name))
 
 
-async def leave_out_refused_media(runtime: Runtime, error: MediaRefused) -> None:
-    """Leaves out what a provider may have refused, on record; raises the error when nothing is left."""
-    suspects = runtime.history.suspects
+async def leave_out_refused_media(runtime: Runtime, error: MediaRefused | BadRequest) -> None:
+    """Leaves out what a provider may have refused, on record; raises the error when nothing is left. When a
+    refusal does not say what it is about, that may be an attachment which no request has had before."""
+    if isinstance(error, MediaRefused):
+        suspects = runtime.history.suspects
+    else:
+        suspects = [] if error.cause not in _UNCLEAR else runtime.history.new_media
     if not suspects:
         raise error
+    await _leave_out(runtime, suspects, error.message)
+
+
+async def _leave_out(runtime: Runtime, suspects: Sequence[Media], reason: str) -> None:
     left_out = MediaLeftOut(
         blobs=tuple(item.blob.sha256 for item in suspects),
         names=tuple(item.name for item in suspects),
-        reason=error.message,
+        reason=reason,
         model=runtime.models.current.name,
         is_refused=True,
     )
@@ -109,7 +120,9 @@ async def compact_if_needed(runtime: Runtime) -> End | None:
     tokens = runtime.history.estimated_tokens(state.prompt_size)
     if state.is_overflowing:
         if state.is_shrunk or await runtime.compact("overflow") is None:
-            return _too_large(runtime, tokens, window)
+            if not (suspects := runtime.history.new_media):
+                return _too_large(runtime, tokens, window)
+            await _leave_out(runtime, suspects, "the request was too large with it")
     elif window and _is_due(runtime, tokens, window):
         await runtime.compact("window")
     else:

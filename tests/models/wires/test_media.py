@@ -90,6 +90,58 @@ def test_an_image_that_is_refused_is_left_out_from_then_on(wire: str, tmp_path: 
         assert "plot.png is left out" in stage.seen[0].body.decode()
 
 
+UNCLEAR = {
+    "a server that takes text": {"error": {"message": "Unknown content part type: image_url"}},
+    "deepseek": {"error": {"message": "messages[1]: unknown variant `image_url`, expected `text` at line 1"}},
+    "fields": {
+        "detail": [
+            {
+                "type": "union_tag_invalid",
+                "loc": ["body", "messages", 1, "content", 0],
+                "msg": "Input tag 'image_url' found using 'type' does not match any of the expected tags: 'text'",
+            }
+        ]
+    },
+    "vllm": {"error": {"message": "m is not a multimodal model"}},
+    "nothing": {},
+}
+
+
+@pytest.mark.parametrize("case", UNCLEAR)
+def test_an_image_is_left_out_also_when_a_refusal_does_not_say_that_it_is_about_it(
+    case: str, tmp_path: Path
+) -> None:
+    refusal = Fault(kind="status", status=400, body=UNCLEAR[case])
+    stage = Wired(tmp_path, ScriptedReply("so"), faults=[refusal])
+    (stage.workspace / "plot.png").write_bytes(PNG)
+    events = stage.run("chat", "look", attach="plot.png")
+    (left_out,) = [event for event in events if isinstance(event, MediaLeftOut)]
+    assert (left_out.names, left_out.is_refused) == (("plot.png",), True)
+    assert events[-1].ending == "done"
+    said = [message["content"] for message in stage.seen[-1].json()["messages"]]
+    assert all(isinstance(each, str) for each in said), "who takes only text wants it as one"
+    assert "[plot.png is left out: " in str(said)
+
+
+def test_an_image_with_which_a_request_is_too_large_is_left_out(tmp_path: Path) -> None:
+    refusal = Fault(kind="status", status=413, body="<html>413 Request Entity Too Large</html>")
+    stage = Wired(tmp_path, ScriptedReply("so"), faults=[refusal])
+    (stage.workspace / "plot.png").write_bytes(PNG)
+    events = stage.run("chat", "look", attach="plot.png")
+    assert [event.names for event in events if isinstance(event, MediaLeftOut)] == [("plot.png",)]
+    assert events[-1].ending == "done"
+
+
+def test_an_image_that_was_sent_before_is_not_blamed_for_a_refusal_that_says_nothing(tmp_path: Path) -> None:
+    refused = ScriptedReply("again", fault=Fault(kind="status", status=400, body={}))
+    stage = Wired(tmp_path, ScriptedReply("so"), refused)
+    (stage.workspace / "plot.png").write_bytes(PNG)
+    assert stage.run("chat", "look", attach="plot.png")[-1].ending == "done"
+    events = stage.run("chat", "and?")
+    assert events[-1].ending == "failed"
+    assert not [event for event in events if isinstance(event, MediaLeftOut)]
+
+
 def test_a_refusal_without_an_attachment_ends_the_turn(tmp_path: Path) -> None:
     refusal = Fault(kind="status", status=400, body={"error": {"message": REFUSALS["chat"]}}, times=9)
     stage = Wired(tmp_path, ScriptedReply("so"), faults=[refusal])

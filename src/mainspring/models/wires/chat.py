@@ -192,6 +192,9 @@ def _user(text: str, attachments: tuple[Attachment, ...]) -> bytes:
     content = [_attached(attachment) for attachment in attachments]
     if text:
         content.append({"type": "text", "text": text})
+    if all(part["type"] == "text" for part in content):  # which servers that take only text want as one
+        said = "\n\n".join(part["text"] for part in content)
+        return ENCODER.encode({"role": "user", "content": said})
     return ENCODER.encode({"role": "user", "content": content})
 
 
