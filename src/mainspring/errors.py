@@ -35,12 +35,7 @@ What a tool does wrong is not an exception here: the model is told in the call's
 
 from __future__ import annotations
 
-import re
-
-from mainspring.patterns import lazy_pattern
-
 _MOST_CHARACTERS = 8_000
-_UNWRITABLE = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class MainspringError(Exception):
@@ -62,11 +57,12 @@ def _plain(text: str) -> str:
     if len(text) > _MOST_CHARACTERS:
         half = _MOST_CHARACTERS // 2
         text = f"{text[:half]} … {text[-half:]}"
-    return text if text.isprintable() else _UNWRITABLE.sub(_escaped, text)
+    return text if text.isprintable() else "".join(map(_escaped, text))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escaped(character: str) -> str:
+    is_control = character < " " or "\x7f" <= character <= "\x9f" or "\ud800" <= character <= "\udfff"
+    return repr(character)[1:-1] if is_control and character not in "\n\t" else character
 
 
 class UsageError(MainspringError):
