@@ -165,7 +165,7 @@ def test_a_prompt_must_be_a_text(value: Any, home: Path) -> None:
         ("attach", "media type", {"data": b"x", "media_type": "x\ud800"}),
         ("attach", "media type", {"data": b"x", "media_type": ""}),
         ("attach", "media type", {"data": b"x", "media_type": "image/png\x1b[31m"}),
-        ("note", "note is empty", {"text": " "}),
+        ("note", "is empty", {"text": " "}),
         ("say", "list", {"text": "x", "output": NESTED}),
         ("say", "int", {"text": "x", "output": HUGE}),
     ],

@@ -38,9 +38,9 @@ from mainspring.events.escaping import whole_characters
 from mainspring.folds.processes import end_all
 from mainspring.folds.state import State
 from mainspring.journal import JournalReader
-from mainspring.patterns import lazy_pattern
 from mainspring.secrets.injection import suspicions
 from mainspring.secrets.recorder import check_event
+from mainspring.session.arguments import require_media_type, require_text
 from mainspring.session.commands import carry_out, catch_up, is_over, until_next_look
 from mainspring.session.opening import Opening, age_note, output_type
 from mainspring.session.reply import Reply, take_reply
@@ -51,7 +51,6 @@ from mainspring.turns.lost_calls import record_lost
 from mainspring.turns.runtime import Engine, Runtime
 
 T = TypeVar("T")
-_MEDIA_TYPE = lazy_pattern(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?[\w.+-]+=[\w.+\"-]+)*")
 
 
 class Session:
@@ -139,11 +138,9 @@ class Session:
         """Says something to the model: it starts a turn, or enters the running one between two steps.
         Approvals that are still open are abandoned. The events in `after` are recorded with it, before it.
         The turn that it starts answers with `output`, a type or schema as `mainspring.open` takes it."""
-        require_type(text, str, "text")
         require_type(media, Sequence, "media")
         require_type(after, Sequence, "after")
-        if not text.strip() and not media:
-            raise UsageError("The message is empty.")
+        require_text(text, media)
         schema = wanted.schema if (wanted := output_type(output, self._opening.engine_name)) else None
         said = UserSaid(text=whole_characters(text), media=tuple(media), output_schema=schema)
         check_event(said)
@@ -181,9 +178,7 @@ class Session:
     async def attach(self, data: bytes, media_type: str, name: str = "") -> Media:
         """Keeps content in the journal, to be shown to the model with what is said."""
         require_type(data, bytes, "data")
-        require_type(media_type, str, "media_type")
-        if not _MEDIA_TYPE.fullmatch(media_type):
-            raise InvalidValue(f"{media_type[:100]!r} is no media type.", remedy="Write one like image/png.")
+        require_media_type(media_type)
         text = data.decode("utf-8", "replace") if media_type.startswith("text/") else ""
         blob = await self._runtime.recorder.put_blob(data, media_type)
         shown = Media(blob=blob, name=name, suspicious=suspicions(text))
@@ -192,10 +187,8 @@ class Session:
 
     async def note(self, text: str, source: str = "user") -> None:
         """Tells the model something between two steps, without asking for anything."""
-        require_type(text, str, "text")
         require_type(source, str, "source")
-        if not text.strip():
-            raise UsageError("The note is empty.")
+        require_text(text)
         quotes = () if source == "user" else suspicions(text)
         await self._runtime.record(NoteAdded(text=whole_characters(text), source=source, suspicious=quotes))
 
