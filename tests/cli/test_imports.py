@@ -20,6 +20,8 @@ NOT_FOR_A_PLAIN_RUN = (
     "mainspring.agents.children",
     "mainspring.app.commands",
     "mainspring.app.operations.attempts",
+    "mainspring.app.operations.branches",
+    "mainspring.app.operations.risk",
     "mainspring.evidence.checks",
     "mainspring.models.local.weights",
     "mainspring.models.wires.anthropic",

@@ -1,10 +1,8 @@
-"""`--branch` and `land`: work on a git branch of the session's own, and what becomes of it."""
+"""`land`: what becomes of the git branch that a session works on."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -14,30 +12,7 @@ from mainspring.app.operations.risk import risk_lines
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import as_text
-from mainspring.errors import UsageError
-from mainspring.events import Event
 from mainspring.secrets.screen import plain
-from mainspring.session.session import Session
-
-
-async def begin_branch(folder: Path, goal: str) -> Sequence[Event]:
-    """Starts a branch for the goal, or says why the work happens on the user's own."""
-    try:
-        return [await branches.begin_branch(load_config(), folder, goal)]
-    except UsageError as error:
-        click.echo(plain(f"No branch was made: {error.message}"), err=True)
-        return []
-
-
-async def commit_branch(session: Session) -> None:
-    """Commits what the session did, when it has a branch; a refusal is said and loses nothing."""
-    try:
-        made = await branches.commit_branch(load_config(), session)
-    except UsageError as error:
-        click.echo(plain(f"Nothing was committed: {error.message}"), err=True)
-        return
-    if made is not None:
-        click.echo(as_text(made), err=True)
 
 
 @click.command("land")

@@ -26,8 +26,8 @@ from mainspring.app.operations.usual_attempts import usual_attempts
 from mainspring.app.policies import rule_warnings
 from mainspring.app.workspaces import AllowHome
 from mainspring.cli.ask import approver
-from mainspring.cli.branch import begin_branch, commit_branch
 from mainspring.cli.config import load_config
+from mainspring.cli.session_branch import begin_branch, commit_branch
 from mainspring.cli.streams import OutputLost, is_person_there
 from mainspring.cli.system import say_limits
 from mainspring.documents.call_lines import call_line
