@@ -309,8 +309,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 def load_config(environment: Mapping[str, str] | None = None, *, is_config_optional: bool = False) -> Config:
     """The settings, read from the environment and `config.toml`; MAINSPRING_HOME moves all data elsewhere.
     One that is not valid raises; with `is_config_optional` it is left out, and `problem` says why."""
-    if environment is not None:
-        require_type(environment, Mapping, "environment")
+    require_type({} if environment is None else environment, Mapping, "environment")
     values = dict(os.environ if environment is None else environment)
     values["HOME"] = values.get("HOME") or account_home()
     chosen = values.get("MAINSPRING_HOME")
