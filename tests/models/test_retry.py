@@ -360,6 +360,20 @@ def test_a_model_without_tools_is_told_of_them_in_words() -> None:
     assert '"name": "<tool>"' in told.bodies[1]["messages"][0]["content"]
 
 
+def test_a_server_that_refuses_one_field_after_the_other_is_lived_with() -> None:
+    names = ("stream_options", "temperature", "seed")
+    unknown = [refusal(f"Unrecognized request argument supplied: {name}") for name in names]
+    fields = {"temperature": 0.5, "seed": 1, "effort": "low", "max_output_tokens": 50}
+    told = tell(
+        *unknown, HEALED["effort of chat"][0], HEALED["tools at Ollama"][0], status(500, times=1), **fields
+    )
+    assert told.error is None
+    assert len(told.seen) == 7
+    assert not {*names, "reasoning_effort", "tools"} & set(told.bodies[-1])
+    assert told.slept[:5] == [0.0] * 5, "what was healed is tried again at once"
+    assert len(told.slept) == 6
+
+
 def test_the_same_refusal_is_healed_only_once() -> None:
     fault = msgspec.structs.replace(HEALED["effort of chat"][0], times=9)
     told = tell(fault, effort="low")

@@ -1,9 +1,9 @@
 """The one place that retries: a model that tries again, within bounds, and says so each time.
 
 At most `max_requests` are made for a request. A refusal that the wire can live with is healed and tried again
-at once; what may pass is waited for. A wait longer than `longest_wait_s` is not slept: the error is raised
-with its `retry_after_s`, so that the caller can make it a durable wait. What an attempt streamed before it
-failed is void: `Retrying` says so.
+at once, and does not count: strict servers name one field at a time. What may pass is waited for. A wait
+longer than `longest_wait_s` is not slept: the error is raised with its `retry_after_s`, so that the caller
+can make it a durable wait. What an attempt streamed before it failed is void: `Retrying` says so.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mainspring.errors import ModelError, RateLimited
 from mainspring.models import Model, ReplyFinished, Request, Retrying, StreamItem
 from mainspring.models.wrapper import ModelWrapper
 
+_MOST_HEALED = 12
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=10 * 365 * 24 * 3600)]
 
 
@@ -67,7 +68,7 @@ class Retried(ModelWrapper):
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         started = self._clock()
-        attempt = 0
+        attempt = healed = 0
         while True:
             attempt += 1
             try:
@@ -78,7 +79,10 @@ class Retried(ModelWrapper):
                         yield item
                 return
             except ModelError as error:
-                wait_s = self._wait_s(error, attempt, self._clock() - started)
+                if healed < _MOST_HEALED and self._heals(error):
+                    healed, wait_s = healed + 1, 0.0
+                else:
+                    wait_s = self._wait_s(error, attempt - healed, self._clock() - started)
                 if wait_s is None:
                     explained = self._explain(error) if self._explain is not None else error
                     if explained is error:
@@ -93,15 +97,15 @@ class Retried(ModelWrapper):
         if self._keep is not None:
             self._keep()
 
+    def _heals(self, error: ModelError) -> bool:
+        is_healed = self._heal is not None and self._heal(error)
+        self._is_healed = self._is_healed or is_healed
+        return is_healed
+
     def _wait_s(self, error: ModelError, attempt: int, passed_s: float) -> float | None:
         """How long to wait before the next attempt; None when there is none."""
         policy = self._policy
-        if attempt >= policy.max_requests:
-            return None
-        if self._heal is not None and self._heal(error):
-            self._is_healed = True
-            return 0.0
-        if not error.is_transient:
+        if attempt >= policy.max_requests or not error.is_transient:
             return None
         wait_s = error.retry_after_s
         if wait_s is None:
