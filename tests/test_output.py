@@ -389,3 +389,12 @@ def test_a_provider_that_refuses_the_schema_is_asked_by_a_tool_and_told_once(
     assert ["tool_choice" in body for body in (first, second)] == ["thinking" not in first] * 2
     assert not {"response_format", "output_config"} & {*first, *second}
     assert "breaks minimum 0" in json.dumps(second["messages"][-1])
+
+
+@pytest.mark.parametrize("depth", [60, 400, 5_000])
+def test_a_schema_that_is_nested_too_deeply_is_refused_before_anything_is_said(depth: int) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}}
+    with pytest.raises(UsageError, match="nested more than 100 deep"):
+        check_schema(schema)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from mainspring.errors import UsageError
@@ -54,6 +54,8 @@ _KNOWN = frozenset(name for name, *_ in _BOUNDS) | {
     *("properties", "required", "additionalProperties", "items", "prefixItems"),
 }
 
+_MOST_NESTED = 100  # what all servers read
+
 
 def check_schema(schema: Any) -> None:
     """Raises `UsageError` for what is no schema of an object, or has keywords that are not checked here."""
@@ -62,7 +64,24 @@ def check_schema(schema: Any) -> None:
             "The schema of the output must be a JSON object with type `object`.",
             remedy='Put other values into a field: {"type": "object", "properties": {"value": …}}.',
         )
+    if _is_too_deep(schema):
+        raise UsageError(
+            f"The schema of the output is nested more than {_MOST_NESTED} deep.", remedy="Make it flatter."
+        )
     _check(cast("dict[str, Any]", schema), cast("dict[str, Any]", schema))
+
+
+def _is_too_deep(schema: Any) -> bool:
+    level: dict[int, Any] = {id(schema): schema}
+    for _ in range(_MOST_NESTED):
+        level = {id(each): each for value in level.values() for each in _inside(value)}
+    return bool(level)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def _check(schema: Any, root: Mapping[str, Any]) -> None:
