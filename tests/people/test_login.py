@@ -263,7 +263,8 @@ def test_a_token_of_the_issuer_is_its_person_at_the_server(team: Team) -> None:
     last = log_of(config)[-1].entry
     assert (last.operation, last.decision, last.rule) == ("login", "refused", "login")
     lawless = msgspec.structs.replace(config.settings, policy=PolicySettings())
-    app = WebServer(msgspec.structs.replace(config, settings=lawless)).app(frozenset({"test"}))
+    elsewhere = msgspec.structs.replace(config, settings=lawless, home=team.home / "elsewhere")
+    app = WebServer(elsewhere).app(frozenset({"test"}))
     unruled = asyncio.run(ask("GET", "/sessions", token))
     assert (unruled.status_code, "No policy of a team says here" in unruled.text) == (401, True)
     assert token[:40] not in msgspec.json.encode(log_of(config)).decode()
