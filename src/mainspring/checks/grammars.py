@@ -104,12 +104,23 @@ GRAMMARS = {
     **dict.fromkeys((".cc", ".cpp", ".cxx", ".hpp", ".hh"), Grammar("tree_sitter_cpp")),
     ".java": Grammar("tree_sitter_java"),
     ".rb": Grammar("tree_sitter_ruby"),
+    ".cs": Grammar("tree_sitter_c_sharp"),
+    **dict.fromkeys((".kt", ".kts"), Grammar("tree_sitter_kotlin")),
+    ".lua": Grammar("tree_sitter_lua"),
+    ".php": Grammar("tree_sitter_php", "language_php"),
+    **dict.fromkeys((".scala", ".sc"), Grammar("tree_sitter_scala")),
+    ".swift": Grammar("tree_sitter_swift"),
     ".html": Grammar("tree_sitter_html"),
     ".css": Grammar("tree_sitter_css"),
     **dict.fromkeys((".yaml", ".yml"), Grammar("tree_sitter_yaml")),
 }
 """By the end of a name. A header `.h` may be C or C++, so nothing is said of it."""
-_NOT_OUTLINED = frozenset({".sh", ".bash", ".html", ".css", ".yaml", ".yml"})
+_NOT_OUTLINED = frozenset(
+    (
+        *(".sh", ".bash", ".html", ".css", ".yaml", ".yml"),
+        *(".cs", ".kt", ".kts", ".lua", ".php", ".scala", ".sc", ".swift"),
+    )
+)
 OUTLINED = {
     **{suffix: grammar for suffix, grammar in GRAMMARS.items() if suffix not in _NOT_OUTLINED},
     ".h": Grammar("tree_sitter_cpp"),
