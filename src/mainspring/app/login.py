@@ -1,7 +1,9 @@
 """Who is logged in at this machine, by the tokens that are stored as keys are.
 
-The ID token is checked again by each command, with its signature, so that nobody becomes somebody else by
-writing a file. One that has ended is renewed where the issuer gave the means to; else the login has expired.
+The ID token is checked again by each command, with its signature, so that a stored token cannot be altered
+unnoticed. Who can write the files of this account can still put the keys of another issuer there: only a
+server holds people to who they are. A token that has ended is renewed where the issuer gave the means to;
+else the login has expired.
 """
 
 from __future__ import annotations
