@@ -14,6 +14,7 @@ from mainspring.app.operations.forks import ReplayedRequest, SessionSide, compar
 from mainspring.app.workspaces import AllowHome
 from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import load_config
+from mainspring.cli.made_forks import tell_fork
 from mainspring.cli.run import turn_options
 from mainspring.cli.turn import take_turn
 from mainspring.documents.lines import as_text, money
@@ -52,14 +53,7 @@ def fork_command(
         allow_home=allow_home,
         is_repaired=is_repaired,
     )
-    made = asyncio.run(making)
-    click.echo(made.session)
-    for seq in made.unreadable:
-        click.echo(f"Event {seq} could not be read; `mainspring show` marks it as unreadable.", err=True)
-    click.echo(
-        f'It shares {plural(made.shared_events, "event")}. Go on: mainspring resume {made.session} "…"',
-        err=True,
-    )
+    tell_fork(asyncio.run(making))
 
 
 @click.command("replay")

@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 import click
 
+from mainspring.app.operations.forks import fork
 from mainspring.app.operations.sessions import newest_session
 from mainspring.app.operations.transfer import (
     Export,
@@ -21,6 +22,7 @@ from mainspring.app.operations.transfer import (
 )
 from mainspring.cli.blocking import iterate
 from mainspring.cli.config import load_config_or_defaults, newest_here
+from mainspring.cli.made_forks import tell_fork
 from mainspring.documents.html import as_html
 from mainspring.documents.lines import when
 from mainspring.documents.markdown import as_markdown
@@ -75,21 +77,31 @@ def export_command(
 @click.command("verify")
 @click.argument("session", default="")
 @click.option("--accept", "is_accepted", is_flag=True, help="Take a restored older copy as it is.")
-def verify_command(session: str, *, is_accepted: bool) -> None:
+@click.option(
+    "--repair", "is_repaired", is_flag=True, help="If it is damaged, make a new session of what can be read."
+)
+def verify_command(session: str, *, is_accepted: bool, is_repaired: bool) -> None:
     """Check the hash chain and every blob of SESSION (by default the newest of this folder); the exit code is
     1 when anything is wrong.
 
     Number and hash of the last event are also kept in a file beside the journal, its anchor: a journal that
     ends before its anchor lost events, and one that goes on after it is sound. A damaged journal is not
     written on; `fork --at` goes on from its last sound event. After you restored an older backup, --accept
-    anchors it as it is.
+    anchors it as it is. --repair does what `fork --repair` does: the damaged journal stays, and the id of the
+    new session is printed.
     """
+    if is_accepted and is_repaired:
+        raise UsageError("--accept and --repair exclude each other.", remedy="Give one of them.")
     config = load_config_or_defaults()
     session = session or newest_here(config)
     verify = accept_session if is_accepted else verify_session
     verdict = asyncio.run(verify(config, session))
     if verdict.problem:
-        click.echo(f"damaged: {verdict.problem} (sound before it: {plural(verdict.events, 'event')})")
+        damage = f"damaged: {verdict.problem} (sound before it: {plural(verdict.events, 'event')})"
+        click.echo(damage, err=is_repaired)
+        if is_repaired:
+            tell_fork(asyncio.run(fork(config, session, is_repaired=True)))
+            return
         click.echo(f"  {verdict.remedy(session)}", err=True)
         sys.exit(1)
     at = verdict.anchored_seq

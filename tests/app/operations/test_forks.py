@@ -261,6 +261,17 @@ def test_a_repaired_fork_has_what_stands_behind_an_event_that_cannot_be_decoded(
     assert "second done" in str(world.sent())
 
 
+def test_verify_repairs_what_is_damaged_and_nothing_else(world):
+    assert world.command("verify", world.session, "--repair").startswith("sound: ")
+    seq, events = world.seq_of(TurnEnded), len(world.journal())
+    spoil(world, seq, is_chained=True)
+    said = world.command("verify", world.session, "--repair")
+    assert said.startswith("damaged: ")
+    made = said.splitlines()[1]
+    assert [item.seq for item in contents(world, made)] == [*range(1, events + 2)]
+    assert "exclude each other" in world.command("verify", world.session, "--repair", "--accept", code=2)
+
+
 def test_a_repaired_fork_does_not_take_over_what_somebody_changed(world):
     spoil(world, world.seq_of(TurnEnded), is_chained=False)
     assert "does not match its hash" in world.command("fork", world.session, "--repair", code=1)
