@@ -231,7 +231,8 @@ def _damage(folder: Path, but: tuple[str, ...] = ()) -> None:
     db = apsw.Connection(os.fspath(file))
     db.pragma("wal_checkpoint(truncate)")
     size = db.pragma("page_size")
-    rows = db.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0").fetchall()
+    asked = "SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0"
+    rows: list[Any] = db.execute(asked).fetchall()
     db.close()
     with file.open("r+b") as written:
         for name, page in rows:
