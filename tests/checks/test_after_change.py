@@ -155,10 +155,10 @@ def test_nothing_is_recorded_when_checks_are_off_or_have_nothing_to_look_at(tmp_
 
 
 def test_what_no_check_knows_is_told_once(tmp_path: Path) -> None:
-    stage = staged(tmp_path, {}, write("a.swift", "let"), shell("echo >> a.swift; echo > b.txt"), "Done.")
+    stage = staged(tmp_path, {}, write("a.jl", "let"), shell("echo >> a.swift; echo > b.txt"), "Done.")
     stage.run("Go", config=configured(tmp_path), mode="auto")
     (note,) = notes(stage)
-    assert "a.swift" in note
+    assert "a.jl" in note
 
 
 def test_ten_lines_are_told_and_the_rest_is_behind_a_handle(tmp_path: Path) -> None:

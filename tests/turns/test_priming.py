@@ -213,11 +213,11 @@ def test_a_small_model_is_shown_a_small_project_whole_and_its_task_last(tmp_path
 
 
 @pytest.mark.parametrize(
-    "task", ["Schreib den Namen aus data.csv in `answer.txt`.", "把 data.csv 写入 `answer.txt`"]
+    "task", ["Schreib den Namen aus data.csv in `answer.md`.", "把 data.csv 写入 `answer.md`"]
 )
 def test_a_file_that_a_task_wants_new_is_the_one_that_is_asked_for(tmp_path: Path, task: str) -> None:
     stage = staged(tmp_path, {"data.csv": "a,b\n1,2\n"}, "Done.", "Done.")
     stage.run(task, config=primed(tmp_path, profile="small"))
     (note,) = notes(stage)
     assert "### data.csv\n" in note.text
-    assert note.text.rpartition("### ")[2].startswith("answer.txt\n")
+    assert note.text.rpartition("### ")[2].startswith("answer.md\n")
