@@ -18,9 +18,9 @@ from typing import Any, cast
 
 import msgspec
 
-from mainspring.app.permitted_sessions import unseen
 from mainspring.app.stores import audit_log_of, session_folder_of, team_policies
 from mainspring.app.team import may_have_policy, permission_in, person_of, sees
+from mainspring.catalog import none_begins_with
 from mainspring.disk.ids import new_id
 from mainspring.errors import AccessRefused, ConfigError, JournalError, UnknownSession
 from mainspring.events import (
@@ -132,7 +132,7 @@ async def team_permission(config: Config, call: CommandCall) -> Permission | Non
         folder = await session_folder_of(config, call.session) or folder
     said = permission_in(policies, person, call.operation, folder)
     if said and not said.is_allowed and not sees(policies, person, folder):
-        told = unseen(call.session)
+        told = none_begins_with(call.session)
         return msgspec.structs.replace(said, reason=told.message, remedy=told.remedy, is_hidden=True)
     return said
 

@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mainspring.app.team import InForce, person_of
-from mainspring.catalog import Day, Header, Owner, SessionRow, Sessions, SessionSpend, reading
+from mainspring.catalog import (
+    Day,
+    Header,
+    Owner,
+    SessionRow,
+    Sessions,
+    SessionSpend,
+    match_prefix,
+    none_begins_with,
+    reading,
+)
 from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import AccessRefused, UnknownSession
 from mainspring.events import Origin, SessionStarted
@@ -21,13 +31,6 @@ from mainspring.people.persons import Person
 from mainspring.people.roles import RIGHTS
 from mainspring.secrets.vault import PLACEHOLDER, open_vault
 from mainspring.settings import Config
-
-
-def unseen(session: str) -> UnknownSession:
-    """What is said of a session that somebody may not see: the same as of one that does not exist."""
-    return UnknownSession(
-        f"No session id begins with {session}.", remedy="`mainspring sessions` lists the sessions."
-    )
 
 
 class PermittedSessions(Sessions):
@@ -69,15 +72,7 @@ class PermittedSessions(Sessions):
             if await self._inner.find(prefix) == prefix:
                 await self.require(prefix, "see")
                 return prefix
-        match [name for name in await self.names() if name.startswith(prefix)]:
-            case []:
-                raise unseen(prefix)
-            case [only]:
-                return only
-            case found:
-                raise UnknownSession(
-                    f"{len(found)} session ids begin with {prefix}.", remedy="Give more characters of the id."
-                )
+        return match_prefix(prefix, await self.names())
 
     async def names(self) -> list[str]:
         if await self._sees_everything():
@@ -176,7 +171,7 @@ class PermittedSessions(Sessions):
         if folder is None or self._may(folder, right, policies):
             return
         if not self._may(folder, "see", policies):
-            raise unseen(session)
+            raise none_begins_with(session)
         raise AccessRefused(
             f"{self._person.name} may not change session {session} of {folder}.",
             remedy="Ask an admin.",

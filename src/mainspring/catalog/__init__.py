@@ -18,6 +18,7 @@ from typing import BinaryIO, Protocol
 
 from mainspring.catalog.families import DOCS_TITLE
 from mainspring.catalog.fold import Purpose, SessionFold, SessionRow, SessionSpend, Spent, local_day, take
+from mainspring.catalog.prefixes import match_prefix, none_begins_with
 from mainspring.catalog.queue import (
     DEFAULT_QUEUE,
     ClaimChoice,
@@ -50,6 +51,8 @@ __all__ = [
     "WorkQueue",
     "WorkerRow",
     "local_day",
+    "match_prefix",
+    "none_begins_with",
     "take",
 ]
 

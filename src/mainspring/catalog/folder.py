@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 from mainspring.catalog.fold import SessionRow, SessionSpend
 from mainspring.catalog.index import list_sessions, list_spends
+from mainspring.catalog.prefixes import match_prefix
 from mainspring.disk.files import make_folder, sync
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import check_system
@@ -22,7 +23,6 @@ from mainspring.journal.file import JournalFile
 from mainspring.patterns import lazy_pattern
 
 _ID = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_SHOWN = 8
 
 
 class SessionFiles:
@@ -110,24 +110,6 @@ class SessionFiles:
             raise _unmakeable(error) from error
         finally:
             shutil.rmtree(made, ignore_errors=True)
-
-
-def match_prefix(prefix: str, names: Iterable[str]) -> str:
-    """The one of the names that begins with a prefix."""
-    found = sorted(name for name in names if name.startswith(prefix))
-    match found:
-        case []:
-            raise UnknownSession(
-                f"No session id begins with {prefix}.", remedy="`mainspring sessions` lists the sessions."
-            )
-        case [only]:
-            return only
-        case _:
-            shown = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
-            raise UnknownSession(
-                f"{len(found)} session ids begin with {prefix}: {shown}.",
-                remedy="Give more characters of the id.",
-            )
 
 
 def unknown(session: str) -> UnknownSession:
