@@ -38,8 +38,10 @@ def test_cost_counts_each_kind_of_token_once() -> None:
     assert price.cost_usd(usage) == pytest.approx((100 * 10 + 600 * 1 + 300 * 12.5 + 50 * 20) / 1e6)
 
 
-def test_the_highest_tier_that_was_reached_counts() -> None:
-    price = Price(1.0, 1.0, long=(LongPrice(100, Price(2.0, 2.0)), LongPrice(200, Price(3.0, 3.0))))
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_highest_tier_that_was_reached_counts(order: int) -> None:
+    tiers = (LongPrice(100, Price(2.0, 2.0)), LongPrice(200, Price(3.0, 3.0)))
+    price = Price(1.0, 1.0, long=tiers[::order])
     costs = [price.cost_usd(Usage(input_tokens=tokens)) * 1e6 / tokens for tokens in (100, 101, 201)]
     assert costs == pytest.approx([1.0, 2.0, 3.0])
 

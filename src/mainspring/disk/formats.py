@@ -66,7 +66,9 @@ def toml_content(text: str, *, file: Path, known: int) -> dict[str, Any]:
     try:
         content = parse_toml(text)
     except ValueError as error:
-        raise ConfigError(f"{file} is not valid: {error}.", remedy="Edit this file.") from error
+        found = import_module("mainspring.disk.toml_lines").find_repeated(text)
+        said = f"`{found[0]}` is set in line {found[2]} and again (at line {found[1]})" if found else error
+        raise ConfigError(f"{file} is not valid: {said}.", remedy="Edit this file.") from error
     version = content.pop(KEY, 1)
     if not isinstance(version, int):
         raise ConfigError(f"{file} is not valid: {KEY} must be a whole number.", remedy="Edit this file.")

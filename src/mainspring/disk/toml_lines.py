@@ -10,6 +10,9 @@ from mainspring.disk.settings_errors import join_key
 
 _MAX_LINES = 200
 """Lines of one statement, such as a list over several lines."""
+_GOES_ON = ("[", '"""', "'''")
+"""One of these stands in the first line of every statement that has several."""
+_MAX_SEARCHED_LINES = 2000
 
 
 def line_of(text: str, key: str) -> int | None:
@@ -24,6 +27,38 @@ def line_of(text: str, key: str) -> int | None:
             return lines[key]
         key = _parent(key)
     return None
+
+
+def find_repeated(text: str) -> tuple[str, int, int] | None:
+    """The first key or table that is set a second time, with the line of that and the line where it was set
+    before; None when there is none, or when looking would take long."""
+    lines = text.splitlines()
+    set_at: dict[tuple[tuple[str, int], ...], int] = {}
+    entries: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    for line, _, path, is_table in _statements(text) if len(lines) <= _MAX_SEARCHED_LINES else ():
+        said = lines[line - 1].lstrip()
+        if is_table:
+            table = path
+        else:
+            path = (*table, *_written_key(said, path[len(table) :]))
+        if said.startswith("[["):  # of which there may be several
+            entries[path] = entries.get(path, 0) + 1
+            continue
+        place = tuple((part, entries.get(path[:count], 0)) for count, part in enumerate(path, start=1))
+        if (before := set_at.setdefault(place, line)) != line:
+            return _joined(path), line, before
+        while not is_table and len(place := place[:-1]) and place not in set_at:
+            set_at[place] = line
+    return None
+
+
+def _written_key(statement: str, path: tuple[str, ...]) -> tuple[str, ...]:
+    """The key of a statement, without those of a table that is its value."""
+    try:
+        return parse_key(statement.partition("=")[0])
+    except ValueError:  # a name in quotes that holds such a sign
+        return path
 
 
 def end_of_keys(text: str) -> int:
@@ -61,10 +96,11 @@ def _statements(text: str) -> Iterator[tuple[int, int, tuple[str, ...], bool]]:
 
 def _statement(lines: list[str]) -> tuple[dict[str, Any], int]:
     """The statement that begins with the first line, and how many lines it has."""
-    for count in range(1, len(lines) + 1):
+    most = len(lines) if any(mark in lines[0] for mark in _GOES_ON) else 1
+    for count in range(1, most + 1):
         try:
             return tomllib.loads("\n".join(lines[:count])), count
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             continue
     return {}, 1
 

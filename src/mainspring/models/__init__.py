@@ -65,7 +65,7 @@ Message = UserMessage | AssistantMessage | ResultsMessage
 class LongPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What all tokens of a request cost when its input is larger than `above_tokens`."""
 
-    above_tokens: int
+    above_tokens: Annotated[int, msgspec.Meta(ge=0)]
     """Tokens of input above which this price holds."""
     price: Price
     """The price of all tokens of such a request."""
@@ -75,7 +75,7 @@ UsdPerMillion = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """US dollars per million tokens; `long` are other prices for large requests, the smallest first."""
+    """US dollars per million tokens; `long` are other prices for large requests."""
 
     input: UsdPerMillion = 0.0
     """US dollars per million tokens of input."""
@@ -86,7 +86,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     cache_write: UsdPerMillion | None = None
     """US dollars per million tokens written to that cache; unset: as `input`."""
     long: tuple[LongPrice, ...] = ()
-    """Other prices for large requests, the smallest first."""
+    """Other prices for large requests; the one for the most tokens that a request has counts."""
 
     def saved_usd(self, usage: Usage) -> float:
         """How much more a request would cost without the provider's cache; less than 0 when it only filled
@@ -95,9 +95,8 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         return rounded_usd(self.cost_usd(uncached) - self.cost_usd(usage))
 
     def cost_usd(self, usage: Usage) -> float:
-        for step in reversed(self.long):
-            if usage.input_tokens > step.above_tokens:
-                return step.price.cost_usd(usage)
+        if above := [step for step in self.long if usage.input_tokens > step.above_tokens]:
+            return max(above, key=lambda step: step.above_tokens).price.cost_usd(usage)
         plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
         cached = self.input if self.cached is None else self.cached
         written = self.input if self.cache_write is None else self.cache_write

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
@@ -12,30 +12,52 @@ from mainspring.errors import ConfigError
 from mainspring.models.providers import PROVIDERS, ModelSpec, Provider
 from mainspring.net.hosts import is_loopback
 
+_PROVIDER = "{provider}"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z").match
+
 
 class Gateway(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One server that all model calls go through (`[gateway]` in `config.toml`), each in the protocol of its
     provider: turns, fallbacks, summaries and typed answers. Models on this machine, and models that are named
     with an address of their own, are asked directly."""
 
-    url: Annotated[str, msgspec.Meta(pattern=r"^(https?://\S+)?$")] = ""
+    url: str = ""
     """Address of the gateway; `{provider}` in it stands for the id of the provider, such as `anthropic`."""
     key_variable: str = ""
-    """Variable that holds the gateway's key; unset: the provider's own key is sent."""
+    """Name of the variable that holds the gateway's key; unset: the provider's own key is sent."""
     providers: tuple[str, ...] = ()
     """Ids of the providers that are asked there; empty: all."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Keys whose values have the right type and mean nothing, with what is wrong with each."""
-        try:
-            host = urlsplit(self.url).hostname
-        except ValueError:
-            host = None
-        if self.url and not host:
-            yield "url", "names no host"
+        if said := self._url_problem():
+            yield "url", said
+        # The value is not shown: whoever writes the key itself there would have it in every message.
+        if self.key_variable and not _VARIABLE(self.key_variable):
+            yield (
+                "key_variable",
+                "must be the name of a variable, such as GATEWAY_KEY, not the key",
+            )
         for name in self.providers:
             if name not in (known := [each.id for each in PROVIDERS]):
                 yield "providers", f"must be of {', '.join(known)}, not {name}"
+
+    def _url_problem(self) -> str:
+        """What is wrong with the address; empty when nothing is."""
+        if not self.url:
+            return ""
+        if not self.url.isprintable() or " " in self.url:
+            return "holds a space or a character that cannot be seen"
+        address = self.url.replace(_PROVIDER, "")
+        if not address.startswith(("http://", "https://")):
+            return "must begin with https:// or http://"
+        if set(address) & set("{}#"):
+            return f"may not hold braces but for {_PROVIDER}, and no #"
+        try:
+            url = urlsplit(address)
+            return "" if url.hostname and url.port != 0 else "names no host"
+        except ValueError:
+            return "has a host or a port that cannot be"
 
     def is_for(self, provider: Provider, base_url: str) -> bool:
         """Whether a provider, which is asked at an address otherwise, is asked through this gateway."""
@@ -43,7 +65,7 @@ class Gateway(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return bool(self.url) and not is_here and (not self.providers or provider.id in self.providers)
 
     def address(self, provider: Provider) -> str:
-        url = self.url.replace("{provider}", provider.id).rstrip("/")
+        url = self.url.replace(_PROVIDER, provider.id).rstrip("/")
         # The Messages protocol has its version in its path, the others have it in the address.
         return url.removesuffix("/v1") if provider.wire == "anthropic" else url
 

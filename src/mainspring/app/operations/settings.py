@@ -170,10 +170,9 @@ def check_settings(text: str, file: Path, *, is_project: bool = False) -> tuple[
     try:
         content = settings_content(text, file)
     except MainspringError as error:
-        cause = error.__cause__
-        said = str(cause) if isinstance(cause, ValueError) else error.message
+        said = error.message.removeprefix(f"{file} is not valid: ")
         found = _AT_LINE.search(said)  # Python 3.14 has it as a number
-        return (SettingProblem(said=f"{said}.", line=int(found[1]) if found else 0),)
+        return (SettingProblem(said=said, line=int(found[1]) if found else 0),)
     problems = [_problem(text, wrong.key, wrong.said) for wrong in wrong_settings(content, Settings)]
     if is_project:
         only = (name for name in MACHINE_ONLY if name in content)
