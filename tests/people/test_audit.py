@@ -83,6 +83,10 @@ def _swap(lines: list[bytes]) -> list[bytes]:
         (_swap, "entries 3 to 3 are missing"),
         (lambda lines: [*lines[:2], b"{}\n", *lines[2:]], "a line that is no entry"),
         (lambda lines: [*lines, lines[-1]], "lines were moved or repeated"),
+        (
+            lambda lines: [*lines[:2], b'{"body":' + b"[" * 99_999 + b"\n", *lines[2:]],
+            "a line that is no entry",
+        ),
     ],
 )
 def test_tampering_truncation_and_reordering_are_noticed(
@@ -282,7 +286,24 @@ def test_exports_are_what_other_systems_read(tmp_path: Path) -> None:
     assert (ocsf["class_uid"], ocsf["type_uid"], ocsf["status_id"]) == (6003, 600303, 2)
     assert ocsf["api"]["operation"] == "config set"
     assert ocsf["time"] == line.time_us // 1000
+    assert ocsf["actor"]["authorizations"] == [{"decision": "refused", "policy": {"name": "a test"}}]
+    assert "" not in (
+        ocsf.get("status_detail"),
+        *ocsf["src_endpoint"].values(),
+        ocsf["actor"]["user"]["name"],
+    )
     assert json.loads(exported(line, "jsonl"))["hash"] == line.hash
+
+
+@pytest.mark.parametrize(("address", "field"), [("10.0.0.7", "src"), ("fe80::7", "c6a2"), ("", "")])
+def test_an_export_names_an_address_where_its_kind_belongs(address: str, field: str) -> None:
+    entry = AuditEntry(id="1", kind="asked", operation="login", address=address)
+    line = AuditLine(seq=1, time_us=1, hash="0" * 64, entry=entry)
+    cef = exported(line, "cef").decode()
+    assert [name for name in ("src", "c6a2") if f" {name}=" in cef] == ([field] if field else [])
+    ocsf = json.loads(exported(line, "ocsf"))
+    assert ocsf["src_endpoint"] == {"name": "unknown"} | ({"ip": address} if address else {})
+    assert ocsf["actor"]["authorizations"] == [{"decision": "allowed"}]
 
 
 def leaves(name: str, command: click.Command) -> list[str]:

@@ -133,6 +133,7 @@ def test_genuine_tokens_are_taken(text: str) -> None:
 
 
 HEAD, BODY, SIGNATURE = token().split(".")
+DEEP = b'{"a":' + b"[" * 9_000
 PEM = RSA.public_key().public_bytes(
     serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
 )
@@ -175,6 +176,7 @@ PEM = RSA.public_key().public_bytes(
         (f"{HEAD}.{BODY}=.{SIGNATURE}", "is no signed token"),
         (f"{HEAD}.{b64(b'[]')}.{SIGNATURE}", "is no signed token"),
         ("", "is no signed token"),
+        (f"{HEAD}.{b64(DEEP)}.{SIGNATURE}", "is no signed token"),
         ("a" * 100_000 + "..", "is no signed token"),
         (token(crit=["exp"]), "something that is not known"),
         (token(jwk=rsa_jwk(STRANGER, "rsa"), sign=rs256(STRANGER)), "not that of the issuer"),

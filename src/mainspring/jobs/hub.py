@@ -167,7 +167,7 @@ class HubJobs:
             )
         try:
             return msgspec.json.decode(answer.body, type=kind) if kind is not Any else None
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise JobHostError(f"{self._settings.url} answered something else: {error}.") from error
 
     def _unreachable(self, error: Exception) -> JobHostError:
@@ -178,7 +178,7 @@ class HubJobs:
 def _log_line(data: bytes) -> bytes:
     try:
         return msgspec.json.decode(data, type=_LogLine).data.encode() + b"\n" if data else b""
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return b""  # a mark of the stream itself, not a line
 
 

@@ -190,7 +190,7 @@ def _page(lines: Iterator[LogLine | None]) -> list[LogLine | None]:
 def _line(data: bytes) -> LogLine | None:
     try:
         return msgspec.json.decode(data, type=LogLine)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 

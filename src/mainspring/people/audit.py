@@ -70,7 +70,7 @@ def audit_line(line: LogLine) -> AuditLine | None:
     """A line of the log as an entry; None when it is none."""
     try:
         entry = msgspec.json.decode(line.body, type=AuditEntry)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return AuditLine(seq=line.seq, time_us=line.time_us, hash=line.hash, entry=entry)
 

@@ -23,6 +23,7 @@ _ACTIVITIES = {
     "manage": (3, "Update"),
 }
 _OTHER = (99, "Other")
+_UNKNOWN = "unknown"
 
 
 def exported(line: AuditLine, form: ExportFormat) -> bytes:
@@ -52,11 +53,14 @@ def _ocsf(line: AuditLine) -> dict[str, Any]:
         "severity_id": 3 if is_refused else 1,
         "status_id": 2 if is_refused else 1,
         "status": "Failure" if is_refused else "Success",
-        "status_detail": entry.reason,
-        "actor": {"user": {"name": entry.origin.user}, "app_name": entry.origin.program},
+        **_given(status_detail=entry.reason),
+        "actor": {
+            "user": {"name": entry.origin.user or _UNKNOWN},
+            **_given(app_name=entry.origin.program),
+            "authorizations": [{"decision": entry.decision, **_given(policy=_given(name=entry.rule))}],
+        },
         "api": {"operation": entry.operation, "request": {"uid": entry.id}},
-        "src_endpoint": {"name": entry.origin.device, "ip": entry.address},
-        "policy": {"name": entry.rule},
+        "src_endpoint": {"name": entry.origin.device or _UNKNOWN, **_given(ip=entry.address)},
         "metadata": {
             "version": _OCSF_VERSION,
             "product": {"name": "mainspring", "vendor_name": "mainspring", "version": installed_version()},
@@ -73,6 +77,11 @@ def _ocsf(line: AuditLine) -> dict[str, Any]:
             "hash": line.hash,
         },
     }
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """Those that are not empty: an empty text is no address of a machine, and no name."""
+    return {name: value for name, value in values.items() if value}
 
 
 def _activity(operation: str) -> tuple[int, str]:
@@ -100,7 +109,8 @@ def _cef(line: AuditLine) -> str:
         "reason": entry.reason,
         "suser": entry.origin.user,
         "shost": entry.origin.device,
-        "src": entry.address,
+        ("c6a2" if ":" in entry.address else "src"): entry.address,
+        "c6a2Label": "Source IPv6 Address",
         "requestClientApplication": entry.origin.program,
         "app": entry.origin.face,
         "cs1Label": "rule",
@@ -116,7 +126,7 @@ def _cef(line: AuditLine) -> str:
         "cn1Label": "event",
         "cn1": str(entry.event) if entry.event else "",
     }
-    told = {name: value for name, value in fields.items() if fields[name.removesuffix("Label")]}
+    told = {name: value for name, value in fields.items() if fields.get(name.removesuffix("Label"))}
     header = "|".join(each.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for each in head)
     return f"{header}|{' '.join(f'{name}={_cef_value(value)}' for name, value in told.items())}"
 

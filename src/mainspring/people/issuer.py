@@ -164,7 +164,7 @@ class Issuer:
                 )
             try:
                 keys = issuer_keys((await self._get(facts.jwks_uri)).body)
-            except (msgspec.MsgspecError, TypeError) as error:
+            except (msgspec.MsgspecError, TypeError, RecursionError) as error:
                 raise IssuerFailed(f"The keys of {facts.issuer} cannot be read.") from error
             self._known = _Kept(facts=facts, keys=keys, asked_s=self._clock())
             make_folder(self._file.parent)
@@ -233,5 +233,5 @@ def _check_address(url: str, what: str) -> None:
 def _decoded(body: bytes, kind: type[Any], what: str) -> Any:
     try:
         return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise IssuerFailed(f"The issuer did not answer with {what}.") from error

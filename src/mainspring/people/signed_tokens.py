@@ -102,7 +102,7 @@ def _parts(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
     try:
         header = msgspec.json.decode(head, type=dict[str, Any])
         claims = msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise TokenRefused("it is no signed token") from error
     return header, claims, f"{pieces[0]}.{pieces[1]}".encode(), signature
 
