@@ -13,7 +13,7 @@ import pytest
 from mainspring.app.operations.jobs import check_machines
 from mainspring.app.programs import OpenOptions
 from mainspring.catalog.sqlite import SqliteSessions
-from mainspring.errors import UsageError
+from mainspring.errors import JobHostError, UsageError
 from mainspring.events import (
     ApprovalAsked,
     CallEnded,
@@ -266,3 +266,39 @@ def test_doctor_asks_machines_and_a_name_that_is_not_there_is_refused(tmp_path: 
     elsewhere = free(msgspec.structs.replace(config, machine="nowhere"))
     with pytest.raises(UsageError, match="no machine 'nowhere'"):
         Stage(tmp_path, "Done.").run("go", **elsewhere)
+
+
+def test_a_shell_there_that_prints_when_it_begins_is_told_before_anything_runs(tmp_path: Path) -> None:
+    noisy = ("-o", "PermitLocalCommand=yes", "-o", "LocalCommand=echo Welcome", *ssh_server().options)
+    config = config_there(tmp_path, noisy)
+    stage = Stage(tmp_path, _shell("touch made"), "Done.")
+    (check,) = asyncio.run(check_machines(config))
+    assert not check.is_ok
+    assert stage.run("go", **free(config)).is_done
+    for said in (check.found, *_outputs(stage)):
+        assert "prints something when it begins: 'Welcome'" in said
+    assert "Nothing was run" in _outputs(stage)[0]
+    assert not (stage.workspace / "made").exists()
+
+
+def test_a_listing_that_makes_no_sense_takes_nothing_away_here(tmp_path: Path) -> None:
+    """A command can put another `find` before the one of the machine."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "find").write_text("#!/bin/sh\nprintf '12 no listing\\0'\n")
+    (programs / "find").chmod(0o755)
+
+    async def noisy() -> PlainSandbox:
+        return PlainSandbox(environment={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"})
+
+    async def look() -> None:
+        machine = RemoteMachine(HostShell(noisy, {}, ""), _config(tmp_path).settings.machines["far"], "ms-m1")
+        await machine.begin(3600)
+        try:
+            with pytest.raises(JobHostError, match="no list of files"):
+                await machine.look(0, tmp_path / "listed")
+        finally:
+            await machine.end()
+            await machine.close()
+
+    asyncio.run(look())

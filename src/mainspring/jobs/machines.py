@@ -17,7 +17,7 @@ import msgspec
 from mainspring.disk.files import closing_descriptor
 from mainspring.errors import JobHostError
 from mainspring.jobs.settings import MachineSettings
-from mainspring.jobs.shells import HostShell, last_line
+from mainspring.jobs.shells import HostShell, check_silent, last_line, number_of
 from mainspring.sandbox import CommandResult, OnOutput
 
 _COPY_S = 3600.0
@@ -46,12 +46,17 @@ class RemoteMachine:
         self._name = name
 
     async def check(self) -> str:
-        return (await self._ask("check", doing="run commands of sessions")).decode("utf-8", "replace").strip()
+        said, _, found = (
+            (await self._ask("check", doing="run commands of sessions")).strip().rpartition(b"\n")
+        )
+        check_silent(said, self._shell.place)
+        return found.decode("utf-8", "replace")
 
     async def begin(self, limit_s: float) -> None:
         """Makes the folder, and starts what ends everything there after `limit_s`, or when we are silent."""
         silence_s = str(max(int(self._settings.silence_minutes * 60), 1))
-        await self._ask("begin", silence_s, str(max(int(limit_s), 1)), program(), doing="begin")
+        said = await self._ask("begin", silence_s, str(max(int(limit_s), 1)), program(), doing="begin")
+        check_silent(said, self._shell.place)
 
     async def beat(self) -> None:
         await self._ask("beat", doing="take a sign of life")
@@ -88,7 +93,8 @@ class RemoteMachine:
     async def end(self) -> tuple[float, str] | None:
         """Ends all of it; for how many seconds it was used, and why it ended. None when it never began."""
         words = (await self._ask("end", doing="end what runs there")).decode("utf-8", "replace").split()
-        return (float(words[0]), words[1]) if len(words) == 2 and words[0].isdigit() else None
+        used_s = number_of(words[0]) if len(words) == 2 else None
+        return None if used_s is None else (float(used_s), words[1])
 
     async def close(self) -> None:
         await self._shell.close()
@@ -124,9 +130,12 @@ def _found(file: Path) -> FoundThere:
     others: list[str] = []
     for entry in entries:
         *stamp, raw = entry.split(b" ", 4)
+        size = number_of(stamp[0].decode("latin-1")) if len(stamp) == 4 else None
         name = raw.decode("utf-8", "replace").removeprefix("./")
-        if stamp[0] == b"-" or name.encode() != raw.removeprefix(b"./"):
+        if size is None and stamp[:1] != [b"-"]:
+            raise JobHostError("What came back is no list of files.", remedy="Check the `find` there.")
+        if size is None or name.encode() != raw.removeprefix(b"./"):
             others.append(name)
             continue
-        files[name], sizes[name] = b" ".join(stamp).decode(), int(stamp[0])
+        files[name], sizes[name] = b" ".join(stamp).decode("latin-1"), size
     return FoundThere(over.decode().strip(), end.decode().strip(), files, sizes, tuple(others))

@@ -16,11 +16,11 @@ from mainspring.errors import JobHostError
 from mainspring.events import JobState
 from mainspring.jobs import JobRef, JobSpec, JobStatus, SubmittedJob
 from mainspring.jobs.settings import JobHostSettings, hardware_of, hourly_usd
-from mainspring.jobs.shells import HostShell, last_line
+from mainspring.jobs.shells import HostShell, check_silent, last_line, number_of
 from mainspring.jobs.slurm_states import slurm_state
 
 _UPLOAD_S = 3600.0
-_MOST_ANSWER, _MOST_DETAIL, _DIGITS = 2000, 500, 10
+_MOST_ANSWER, _MOST_DETAIL = 2000, 500
 _SLURM = ("sbatch", "squeue", "scancel")
 
 
@@ -71,7 +71,9 @@ class RemoteJobs:
 
     async def check(self) -> str:
         programs = _SLURM if self._kind == "slurm" else ()
-        return (await self._ask("check", "check", *programs)).strip()
+        said, _, found = (await self._ask("check", "check", *programs)).strip().rpartition("\n")
+        check_silent(said.encode(), self._shell.place)
+        return found
 
     async def close(self) -> None:
         await self._shell.close()
@@ -111,8 +113,8 @@ def status_of(line: str) -> JobStatus:
     detail = state[6:] if is_slurm and known not in ("queued", "running", "done") else " ".join(words)
     return JobStatus(
         state=known,
-        exit_code=_number(code),
-        ran_s=_number(ran),
+        exit_code=number_of(code),
+        ran_s=number_of(ran),
         detail=detail[:_MOST_DETAIL],
     )
 
@@ -120,11 +122,6 @@ def status_of(line: str) -> JobStatus:
 def answer_of(output: str) -> str:
     """What `remote.sh` says, which is one line; what stands before it is of a shell that begins with it."""
     return (output.strip().splitlines() or [""])[-1].strip()[:_MOST_ANSWER]
-
-
-def _number(text: str) -> int | None:
-    """A number of the far side, where a job can write what it wants."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None
 
 
 def _word(text: str) -> JobState:

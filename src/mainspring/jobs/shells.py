@@ -12,6 +12,7 @@ from mainspring.sandbox import Command, CommandResult, OnOutput, Sandbox
 
 _UNREACHABLE = 255
 _KEPT_BYTES = 4 * 1024 * 1024
+_DIGITS = 18
 _SSH = (
     "ssh",
     "-T",
@@ -108,6 +109,21 @@ class HostShell:
         if self._sandbox is not None:
             await self._sandbox.close()
             self._sandbox = None
+
+
+def number_of(text: str) -> int | None:
+    """A number that the far side says, where a command can write what it wants; None when it is none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None
+
+
+def check_silent(said: bytes, place: str) -> None:
+    """Raises when a shell says something of its own: that would stand before every answer, and in archives."""
+    if said.strip():
+        raise JobHostError(
+            f"The shell of {place} prints something when it begins: {last_line(said)!r}.",
+            remedy="Only shells that somebody types in may: see .bashrc and the like there.",
+            is_refused=True,
+        )
 
 
 def last_line(output: bytes) -> str:
