@@ -117,7 +117,7 @@ def number_of(text: str) -> int | None:
 
 
 def check_silent(said: bytes, place: str) -> None:
-    """Raises when a shell says something of its own: that would stand before every answer, and in archives."""
+    """Raises when a shell prints something: that would stand before every answer, and in archives."""
     if said.strip():
         raise JobHostError(
             f"The shell of {place} prints something when it begins: {last_line(said)!r}.",
