@@ -48,3 +48,12 @@ def test_a_machine_is_left_as_it_was_before(machine: Machine) -> None:
     assert told.returncode == 0
     assert "pip uninstall mainspring" in told.stdout
     assert not machine.home.exists()
+
+
+def test_what_stays_after_all_is_told_with_an_exit_code(machine: Machine) -> None:
+    record(machine, "one")
+    (machine.home / "config.toml").write_text("[journal]\ndaily_anchor = '/proc/version'\n")
+    told = machine.run("uninstall", "--yes")
+    assert (told.returncode, told.stderr) == (1, "could not be removed: /proc/version\n")
+    assert "Not everything was removed." in told.stdout
+    assert not machine.home.exists()

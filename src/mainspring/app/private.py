@@ -15,7 +15,8 @@ DATA_NAMES = (
     *("sessions", "steps", "memory", "contents", "daemon", "artifacts", "workspaces", "models", "web"),
     *("audit", "shared"),
     *("index.sqlite*", "grants.*", "schedules*", "healed.*", "price-table.json", "debug.log*", "day.lock"),
-    *("model-lists.json", "plugin-index"),
+    *("model-lists.json", "plugin-index", "trust.json", "retention.log"),
+    *("mcp", "notify", "login", "team", "entered", "impact", "code-index", "telemetry"),
 )
 SETTINGS_NAMES = (
     "config.toml",
@@ -26,9 +27,16 @@ SETTINGS_NAMES = (
     "store.key",
     "project-settings",
     "plugins",
+    *("hooks.json", "policy.key", "profiles", "commands", "skills", "agents"),
 )
 """What is ours in the folders of data and settings, as patterns: MAINSPRING_HOME may be a folder with other
 things in it."""
+
+
+def cache_folder(config: Config) -> Path:
+    """Where fixes and farms have their worktrees, which are not data that is kept."""
+    base = config.variable("XDG_CACHE_HOME") or Path(config.variable("HOME") or "/") / ".cache"
+    return Path(base) / "mainspring"
 
 
 def private_config(config: Config | None) -> Config:

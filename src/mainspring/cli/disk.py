@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -116,11 +117,12 @@ def uninstall_command(*, keep_settings: bool, is_agreed: bool) -> None:
     found = asyncio.run(written_places(config))
     places = tuple(each for each in found.places if not (keep_settings and each.kind == "settings"))
     for each in places:
-        click.echo(plain(f"{each.kind:<9} {readable_bytes(each.bytes):>9}  {each.path}"))
+        click.echo(plain(f"{each.kind:<10} {readable_bytes(each.bytes):>9}  {each.path}"))
     for variable in () if keep_settings else found.keyring:
-        click.echo(f"key                  {variable} in the OS keyring")
+        click.echo(f"key                   {variable} in the OS keyring")
     for workspace in found.workspaces:
-        click.echo(plain(f"stays                {workspace} (a project; also its branches and goal files)"))
+        click.echo(plain(f"stays                 {workspace} (a project; also its branches and goal files)"))
+    left: tuple[Path, ...] = ()
     if places:
         _agree("Remove all of this, with every session and its history?", is_agreed=is_agreed)
         left = remove_places(config, places)
@@ -132,6 +134,8 @@ def uninstall_command(*, keep_settings: bool, is_agreed: bool) -> None:
     if any(each.kind == "unit" for each in places):
         click.echo("Tell systemd: systemctl --user daemon-reload")
     click.echo(f"Remove the package: {sys.executable} -m pip uninstall mainspring")
+    click.echo("What you put elsewhere yourself stays: lines in files of your shell and editors, exports.")
+    sys.exit(1 if left else 0)
 
 
 def _agree(question: str, *, is_agreed: bool) -> None:

@@ -8,11 +8,25 @@ import os
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from mainspring import index
+from mainspring.app import hooks, login, retention, team
+from mainspring.app.operations import entered, policy
 from mainspring.app.operations.cleaning import apply_retention, disk_use, find_leftovers, remove_leftovers
+from mainspring.app.operations.daemon import install_unit, service_unit
 from mainspring.app.operations.deletion import Deletion, delete_sessions, plan_deletion
-from mainspring.app.operations.uninstall import check_idle, remove_places, written_places
+from mainspring.app.operations.devices import Access
+from mainspring.app.operations.uninstall import (
+    COMPLETIONS,
+    WrittenPlace,
+    check_idle,
+    remove_places,
+    written_places,
+)
+from mainspring.app.private import cache_folder
+from mainspring.app.stores import commands_of
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.errors import UsageError
 from mainspring.events import (
@@ -26,7 +40,9 @@ from mainspring.events import (
     TurnStarted,
     UserSaid,
 )
-from mainspring.settings import Config, load_config
+from mainspring.mcp.tokens import token_file
+from mainspring.notify import outbox
+from mainspring.settings import Config, Settings, load_config
 from mainspring.workspace.contents import Contents
 
 GOAL = GoalSet(text="reach it")
@@ -215,3 +231,80 @@ def test_uninstalling_removes_what_is_ours_and_nothing_else(tmp_path: Path) -> N
     assert found.workspaces == (str(tmp_path),)
     assert remove_places(config, tuple(each for each in found.places if each.kind != "scratch")) == ()
     assert [each.name for each in config.home.iterdir()] == ["mine.txt"]
+
+
+def test_uninstalling_knows_every_name_that_is_written_into_a_folder_of_ones_own(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    folders = (outbox.FOLDER, login._FOLDER, team._FOLDER, entered._FOLDER, index.FOLDER)  # pyright: ignore[reportPrivateUsage]
+    files = ("trust.json", retention.LOG, hooks.HOOKS_FILE, policy.KEY_FILE, "telemetry", "impact")
+    tokens = token_file(config.home, "0" * 64).relative_to(config.home).parts[0]
+    for name in (*folders, *files, tokens, "profiles"):
+        (config.home / name).touch()
+    found = asyncio.run(written_places(config))
+    places = tuple(each for each in found.places if each.kind != "scratch")
+    assert remove_places(config, places) == ()
+    assert not config.home.exists()
+
+
+def test_uninstalling_lists_what_lies_elsewhere_and_only_its_own(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    unit = service_unit(config)
+    install_unit(unit)
+    wanted = unit.path.parent / "default.target.wants" / unit.path.name
+    wanted.parent.mkdir()
+    wanted.symlink_to(unit.path)
+    completion = tmp_path / COMPLETIONS[0]
+    completion.parent.mkdir(parents=True)
+    completion.touch()
+    trees = cache_folder(config) / "fixes"
+    for name in ("ours", "other"):
+        (trees / name / "below").mkdir(parents=True)
+    made(config, "one", *turn("done"), workspace=str(trees / "ours" / "below"))
+    found = asyncio.run(written_places(config))
+    paths = {each.path for each in found.places}
+    assert {unit.path, wanted, completion, trees / "ours"} <= paths
+    assert found.workspaces == ()
+    assert not paths & {trees, trees / "other"}
+    assert found.places[-1].kind == "settings"
+    other = msgspec.structs.replace(config, environment={**config.environment, "MAINSPRING_HOME": "/other"})
+    assert unit.path not in {each.path for each in asyncio.run(written_places(other)).places}
+
+
+def test_uninstalling_removes_data_that_lies_behind_a_link(tmp_path: Path) -> None:
+    data, link = tmp_path / "disk" / "data", tmp_path / ".local" / "share" / "mainspring"
+    data.mkdir(parents=True)
+    link.parent.mkdir(parents=True)
+    link.symlink_to(data)
+    environment = {"HOME": str(tmp_path)}
+    config = Config(home=link, folder=tmp_path / "none", settings=Settings(), environment=environment)
+    made(config, "one", *turn("done"))
+    found = asyncio.run(written_places(config))
+    assert sum(each.bytes for each in found.places if each.kind == "data") > 1000
+    assert remove_places(config, tuple(each for each in found.places if each.kind == "data")) == ()
+    assert not data.exists()
+    assert not link.is_symlink()
+
+
+def test_what_cannot_be_removed_is_told_and_the_rest_is_removed(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    stuck = WrittenPlace(kind="data", path=config.home / "config.toml" / "below", bytes=1)
+    config.home.joinpath("sessions").mkdir()
+    kept = WrittenPlace(kind="data", path=Path("/proc/self/environ"), bytes=1)
+    rest = WrittenPlace(kind="data", path=config.home / "sessions", bytes=1)
+    assert remove_places(config, (kept, stuck, rest)) == (kept.path,)
+    assert not rest.path.exists()
+
+
+def test_nothing_is_uninstalled_while_a_command_or_a_server_runs(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+
+    async def trying() -> None:
+        journal = await commands_of(config).create("s1")
+        with pytest.raises(UsageError, match="Command s1 runs"):
+            await check_idle(config)
+        await journal.close()
+        with Access(config).announced("http://127.0.0.1:9"), pytest.raises(UsageError, match="A server runs"):
+            await check_idle(config)
+        await check_idle(config)
+
+    asyncio.run(trying())

@@ -24,6 +24,7 @@ from mainspring.app.operations.farm_choice import choose, is_unknown
 from mainspring.app.operations.opened_work import WorkHow, begin_work, resume_work
 from mainspring.app.operations.risk import risk_of_branch
 from mainspring.app.operations.sessions import journal_of
+from mainspring.app.private import cache_folder
 from mainspring.app.project_settings import in_project
 from mainspring.app.records import recording, vault_of
 from mainspring.app.stores import sessions_of
@@ -219,8 +220,7 @@ def _planned(
 ) -> tuple[Event, ...]:
     """The farm and who works in it, as it is recorded before anything begins."""
     models, hints, tag = plan.models or ("",), plan.hints or ("",), new_id()
-    home = Path(config.variable("HOME") or "/")
-    cache = Path(config.variable("XDG_CACHE_HOME") or home / ".cache") / "mainspring" / "farms" / tag
+    cache = cache_folder(config) / "farms" / tag
     prefix = git.text("rev-parse", "--show-prefix")
     begun = AttemptsStarted(
         attempts=plan.attempts,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -11,20 +13,33 @@ import msgspec
 
 from mainspring.app.agents_beside import worktrees_folder
 from mainspring.app.operations.daemon import service_unit
+from mainspring.app.operations.devices import Access
 from mainspring.app.operations.keys import keyring_keys, remove_keyring_keys
 from mainspring.app.operations.processes import list_processes
 from mainspring.app.operations.sessions import list_sessions
-from mainspring.app.private import DATA_NAMES, SETTINGS_NAMES
+from mainspring.app.private import DATA_NAMES, SETTINGS_NAMES, cache_folder
 from mainspring.app.records import workspace_of
-from mainspring.app.stores import sessions_of
+from mainspring.app.stores import commands_of, sessions_of
 from mainspring.catalog import running
 from mainspring.daemon.files import DaemonFiles
 from mainspring.disk.scratch import left_behind, remove
+from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.disk.usage import bytes_in
 from mainspring.errors import UsageError
 from mainspring.settings import Config
+from mainspring.system import host_name
 
-WrittenKind = Literal["data", "settings", "unit", "scratch"]
+_UNIT_BYTES = 64 * 1024
+_UNIT_HOME = 'Environment="MAINSPRING_HOME='
+
+COMPLETIONS = (
+    ".local/share/bash-completion/completions/mainspring",
+    ".zfunc/_mainspring",
+    ".config/fish/completions/mainspring.fish",
+)
+"""Where `mainspring completion` tells people to put its script, below their home."""
+
+WrittenKind = Literal["data", "settings", "unit", "completion", "scratch"]
 
 
 class WrittenPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,22 +60,24 @@ class WrittenPlaces(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def written_places(config: Config) -> WrittenPlaces:
-    """What there is of ours, apart from the program itself."""
+    """What there is of ours, apart from the program. Settings come last: they say where the rest is."""
     store = sessions_of(config)
-    workspaces = {workspace_of(row, store, config) for row in await list_sessions(config)}
+    workspaces = {workspace_of(row, store, config) for row in await list_sessions(config)} - {""}
+    copies = [each for each in (worktrees_folder(config), *_caches(config, workspaces)) if each.is_dir()]
+    workspaces = {each for each in workspaces if not any(map(Path(each).is_relative_to, copies))}
     data = _of_folder(config, config.home, DATA_NAMES)
-    settings = _of_folder(config, config.folder, SETTINGS_NAMES)
-    found: dict[Path, WrittenKind] = {**dict.fromkeys(settings, "settings"), **dict.fromkeys(data, "data")}
-    found |= dict.fromkeys(_files_elsewhere(config), "data")
-    found |= {each: "data" for each in (worktrees_folder(config),) if each.is_dir()}
-    unit = service_unit(config).path
-    found |= dict.fromkeys(unit.parent.glob(unit.name), "unit")
+    found: dict[Path, WrittenKind] = dict.fromkeys((*data, *_files_elsewhere(config), *copies), "data")
+    found |= dict.fromkeys(_units(config), "unit")
+    home = Path(config.variable("HOME") or "/")
+    found |= dict.fromkeys((each for name in COMPLETIONS if (each := home / name).is_file()), "completion")
     found |= dict.fromkeys(left_behind(Path(tempfile.gettempdir())), "scratch")
+    settings = _of_folder(config, config.folder, SETTINGS_NAMES)
+    found |= {each: "settings" for each in settings if each not in found}
     return WrittenPlaces(
         places=tuple(
             WrittenPlace(kind=kind, path=path, bytes=bytes_in(path)) for path, kind in found.items()
         ),
-        workspaces=tuple(sorted(filter(None, workspaces))),
+        workspaces=tuple(sorted(workspaces)),
         keyring=keyring_keys(config),
     )
 
@@ -72,13 +89,15 @@ async def check_idle(config: Config) -> None:
         raise UsageError(
             f"The daemon runs: process {daemon.pid}.", remedy="Stop it first: mainspring daemon stop."
         )
-    store = sessions_of(config)
-    for session in await store.names():
-        if owner := await running(store, session):
-            raise UsageError(
-                f"Session {session} runs: {owner.name}.",
-                remedy="Stop that process, or wait for it to end.",
-            )
+    if address := Access(config).address:
+        raise UsageError(f"A server runs at {address}.", remedy="Stop it first: Ctrl-C where it was started.")
+    for store, what in ((sessions_of(config), "Session"), (commands_of(config), "Command")):
+        for name in await store.names():
+            owner = await running(store, name)
+            if owner and owner.host == host_name():  # of a shared store other machines run some, too
+                raise UsageError(
+                    f"{what} {name} runs: {owner.name}.", remedy="Stop that process, or wait for it to end."
+                )
     for process in await list_processes(config):
         raise UsageError(
             f"Session {process.session} has a background process that runs: {process.handle}.",
@@ -92,14 +111,43 @@ def remove_places(config: Config, places: tuple[WrittenPlace, ...]) -> tuple[Pat
     if any(each.kind == "settings" for each in places):
         remove_keyring_keys(config)
     for place in places:
-        if place.path.is_dir() and not place.path.is_symlink():
-            remove(place.path)
-        else:
-            place.path.unlink(missing_ok=True)
+        with suppress(OSError):
+            if place.path.is_dir() and not place.path.is_symlink():
+                remove(place.path)
+            else:
+                place.path.unlink(missing_ok=True)
     for folder in dict.fromkeys((config.home, config.folder)):
         if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
-    return tuple(place.path for place in places if place.path.exists())
+            with suppress(OSError):
+                folder.rmdir()
+    return tuple(place.path for place in places if os.path.lexists(place.path))
+
+
+def _caches(config: Config, workspaces: Collection[str]) -> Iterator[Path]:
+    """Worktrees of fixes and farms; of several data folders those that the sessions of this one work in."""
+    folder = cache_folder(config)
+    if not config.variable("MAINSPRING_HOME"):
+        yield folder
+        return
+    for tree in (*folder.glob("fixes/*"), *folder.glob("farms/*")):
+        if any(Path(each).is_relative_to(tree) for each in workspaces):
+            yield tree
+
+
+def _units(config: Config) -> Iterator[Path]:
+    """The unit of this data folder's daemon, and the link by which systemd starts it."""
+    path = service_unit(config).path
+    try:
+        told = read_untrusted_text(path, max_bytes=_UNIT_BYTES)
+    except OSError:
+        return
+    homes = [
+        [line for line in text.splitlines() if line.startswith(_UNIT_HOME)]
+        for text in (told, service_unit(config).text)
+    ]
+    if homes[0] == homes[1]:
+        yield from path.parent.glob(f"*.wants/{path.name}")
+        yield path
 
 
 def _files_elsewhere(config: Config) -> Iterator[Path]:
@@ -112,5 +160,7 @@ def _files_elsewhere(config: Config) -> Iterator[Path]:
 def _of_folder(config: Config, folder: Path, names: tuple[str, ...]) -> list[Path]:
     """What is ours in a folder: all of it, unless MAINSPRING_HOME names one that may hold other things."""
     if not config.variable("MAINSPRING_HOME"):
-        return [folder] if folder.exists() else []
+        # A link to another disk, with what it points to.
+        found = [folder.resolve(), folder] if folder.is_symlink() else [folder]
+        return [each for each in found if each.exists()]
     return [path for name in names for path in sorted(folder.glob(name))]
