@@ -138,11 +138,10 @@ def test_a_body_that_no_longer_decodes_is_named_by_reading(store):
     assert "event 50 cannot be decoded" in verdict_of(store).problem
 
 
-@pytest.mark.parametrize(("events", "is_repairable"), [(0, False), (49, True)])
-def test_only_what_has_sound_events_can_be_repaired(events, is_repairable):
-    broken = Verification(
-        events=events, blobs=0, head="", problem="event 50 cannot be decoded", broken_seq=50
-    )
+@pytest.mark.parametrize("events", [0, 49])
+@pytest.mark.parametrize(("what", "is_repairable"), [("cannot be decoded", True), ("is missing", False)])
+def test_what_has_its_hash_can_be_repaired(events, what, is_repairable):
+    broken = Verification(events=events, blobs=0, head="", problem=f"event 50 {what}", broken_seq=50)
     assert ("--repair" in broken.remedy("one")) == is_repairable
     assert ".." not in broken.remedy("one")
 

@@ -11,7 +11,7 @@ parent's. A repaired copy has an event of the kind `UNREADABLE` in the place of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
@@ -77,6 +77,25 @@ def changed_start(
     return changes | ({"workspace": workspace, "project": ""} if workspace else {})
 
 
+def mended_start(whole: bytes, changes: dict[str, Any]) -> bytes:
+    """The body of the first event of a repaired fork: what can be read of one that cannot be decoded."""
+    try:
+        said = msgspec.json.decode(whole, type=dict[str, Any])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        said = {}
+    found: dict[str, Any] = {"workspace": "", "version": "0"}
+    for field in msgspec.structs.fields(SessionStarted):
+        with suppress(KeyError, msgspec.ValidationError):
+            found[field.name] = msgspec.convert(said[field.encode_name], field.type)
+    event = SessionStarted(**(found | changes))
+    if not event.workspace:
+        raise UsageError(
+            "The first event, which says where the session worked, cannot be read.",
+            remedy=f"Name that folder: mainspring fork {event.parent} --repair -C FOLDER",
+        )
+    return encode(event)[1]
+
+
 def first_body(stored: bytes, kind: str, changes: dict[str, Any]) -> bytes:
     """The body of the first event of a fork."""
     event = None if hashchain.referenced(stored) else decode(kind, stored)
@@ -99,12 +118,21 @@ def copied(
                 seq=seq,
             )
         before = hash_
-        if is_repaired:
+        if seq == 1:
+            kind, body = _first(stored, kind, body, changes, is_repaired=is_repaired)
+        elif is_repaired:
             kind, body = _repaired(stored, kind, body)
-        body = first_body(body, kind, changes) if seq == 1 else body
         yield from _needed(stored, kind, body)
         head = hashchain.chain(head, seq, time_us, kind, body)
         yield seq, time_us, kind, body, head
+
+
+def _first(
+    stored: StoredEvents, kind: str, body: bytes, changes: dict[str, Any], *, is_repaired: bool
+) -> tuple[str, bytes]:
+    if is_repaired and _repaired(stored, kind, body)[0] != kind:
+        return SessionStarted.__name__, mended_start(body, changes)
+    return kind, first_body(body, kind, changes)
 
 
 def _repaired(stored: StoredEvents, kind: str, body: bytes) -> tuple[str, bytes]:

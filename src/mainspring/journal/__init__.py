@@ -42,6 +42,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
     def remedy(self, session: str) -> str:
         """What to do about the problem: go on in a copy of what is sound."""
+        is_repairable = UNDECODABLE in self.problem or BLOB_LOST in self.problem
         if self.events == 0:
             remedy = "Restore it from a backup or an export"
         else:
@@ -49,13 +50,13 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
                 "Go on in a copy that ends at the last sound event:"
                 f" mainspring fork {session} --at {self.events}"
             )
-        if self.events and (UNDECODABLE in self.problem or BLOB_LOST in self.problem):
+        if is_repairable:
             remedy += (
                 ". To keep also what can be read after it, leaving out what cannot:"
                 f" mainspring fork {session} --repair"
             )
         if self.anchored_seq is None:
-            return remedy if self.events else f"{remedy}."
+            return remedy if self.events or is_repairable else f"{remedy}."
         return f"{remedy}. If you restored an older copy, accept it: mainspring verify --accept {session}"
 
 

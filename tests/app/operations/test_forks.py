@@ -228,10 +228,10 @@ def spoil(world, seq, *, is_chained, spoilt=b'{"effort":"xhigh"}'):
     path = world.store.directory(world.session) / tables.FILE_NAME
     connection = apsw.Connection(str(path))
     rows: list[Any] = connection.execute("SELECT * FROM events ORDER BY seq").fetchall()
-    head = rows[seq - 2][4]
+    head = rows[seq - 2][4] if seq > 1 else hashchain.GENESIS
     for found, time_us, kind, body, hash_ in rows[seq - 1 :]:
         body = spoilt if found == seq else body
-        kind = "EffortChosen" if found == seq else kind
+        kind = "EffortChosen" if found == seq > 1 else kind
         head = hashchain.chain(head, found, time_us, kind, body) if is_chained else hash_
         row = (kind, body, head, found)
         connection.execute("UPDATE events SET kind = ?, body = ?, hash = ? WHERE seq = ?", row)
@@ -270,6 +270,26 @@ def test_verify_repairs_what_is_damaged_and_nothing_else(world):
     made = said.splitlines()[1]
     assert [item.seq for item in contents(world, made)] == [*range(1, events + 2)]
     assert "exclude each other" in world.command("verify", world.session, "--repair", "--accept", code=2)
+
+
+def test_a_journal_whose_first_event_cannot_be_decoded_is_repaired(world):
+    events = len(world.journal())
+    start = {"session": world.session, "workspace": str(world.root), "version": 7}
+    spoil(world, 1, is_chained=True, spoilt=msgspec.json.encode(start))
+    assert f"mainspring fork {world.session} --repair" in world.command("verify", world.session, code=1)
+    made = world.command("verify", world.session, "--repair").splitlines()[1]
+    first, *_, note = contents(world, made)
+    assert (first.event.workspace, first.event.parent) == (str(world.root), world.session)
+    assert "event 1 could not be read" in note.event.text
+    assert world.command("verify", made).startswith(f"sound: {events + 1} events")
+    parent, world.session = world.session, made
+    world.turn("do two")
+    assert "second done" in str(world.sent())
+    spoil(world, 1, is_chained=True, spoilt=b"[7]")
+    assert "-C FOLDER" in world.command("fork", made, "--repair", code=2)
+    again = world.command("fork", made, "--repair", "-C", str(world.root)).split()[0]
+    assert contents(world, again)[0].event.workspace == str(world.root)
+    assert len({parent, made, again}) == 3
 
 
 def test_a_repaired_fork_does_not_take_over_what_somebody_changed(world):

@@ -16,7 +16,7 @@ from mainspring.app.stores import sessions_of
 from mainspring.app.workspaces import AllowHome, check_workspace
 from mainspring.catalog import UNREADABLE
 from mainspring.context.history import read_all
-from mainspring.errors import UsageError
+from mainspring.errors import JournalDamaged, UsageError
 from mainspring.events import (
     AssistantSaid,
     CallEnded,
@@ -89,7 +89,7 @@ async def fork(
     made, shared = await fork_session(
         session, config, at=at, workspace=str(folder or ""), is_repaired=is_repaired
     )
-    unreadable = await _unreadable(made, config) if is_repaired else ()
+    unreadable = await _unreadable(session, made, config) if is_repaired else ()
     if unreadable:
         events = ", ".join(map(str, unreadable))
         note = f"This session was repaired: what was recorded as event {events} could not be read."
@@ -100,9 +100,16 @@ async def fork(
     return Forked(session=made, shared_events=shared, unreadable=unreadable)
 
 
-async def _unreadable(session: str, config: Config) -> tuple[int, ...]:
+async def _unreadable(parent: str, session: str, config: Config) -> tuple[int, ...]:
+    """The events that the new session does not have. Its first is made of what could be read."""
     async with journal_of(config, session) as reader:
-        return tuple(item.seq for item in await read_all(reader, kinds=(UNREADABLE,)))
+        lost = tuple(item.seq for item in await read_all(reader, kinds=(UNREADABLE,)))
+    try:
+        async with journal_of(config, parent) as reader:
+            await reader.read(limit=1)
+    except JournalDamaged:
+        return (1, *lost)
+    return lost
 
 
 async def replay_session(config: Config, session: str) -> AsyncGenerator[ReplayedRequest]:
