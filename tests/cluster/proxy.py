@@ -9,11 +9,13 @@ from contextlib import suppress
 
 class CuttingProxy:
     """Cuts a connection instead of passing on a `share` of the answers, the answer to one message that holds
-    `cut_at`, and all of them when it is told to. Answers wait until they may pass (`passing`)."""
+    `cut_at`, and all of them when it is told to. Answers wait until they may pass (`passing`). Counts what
+    was `sent` to the server, a message or several at once."""
 
     def __init__(self, port: int, seed: int, *, share: float = 0.04) -> None:
         self._port, self._random, self.share = port, random.Random(seed), share
         self.cuts, self.cut_at, self._is_due = 0, b"", False
+        self.sent = 0
         self.passing = asyncio.Event()
         self.passing.set()
         self.asked = asyncio.Event()
@@ -60,5 +62,6 @@ class CuttingProxy:
                 if self.cut_at and self.cut_at in asked:
                     self._is_due, self.cut_at = True, b""
                 writer.write(asked)
+                self.sent += 1
                 self.asked.set()
         writer.transport.abort()

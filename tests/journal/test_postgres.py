@@ -187,7 +187,7 @@ def test_what_was_sent_when_a_connection_broke_counts_exactly_once(tmp_path, see
         url = re.sub(r":\d+/", f":{port}/", store.address.url)
         journal = await PostgresSessions(StoreAddress(url), tmp_path).create("one")
         for number in range(30):
-            recorded = await journal.append(UserSaid(text=str(number)))
+            recorded = await journal.append(UserSaid(text=str(number)), is_durable=number % 3 != 1)
             assert recorded[0].seq == number + 1
         texts = [item.event.text for item in await journal.read() if isinstance(item.event, UserSaid)]
         assert texts == [str(number) for number in range(30)]
@@ -361,6 +361,86 @@ def test_an_owner_without_a_database_fails_and_what_it_had_is_whole(tmp_path, mo
         await journal.close()
 
     asyncio.run(written())
+
+
+def test_what_was_numbered_and_cannot_be_written_is_raised_by_the_next_append_and_made_up_for(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr("mainspring.journal.postgres.connection._PAUSES_S", (0.0, 0.01))
+    store = new_store(tmp_path)
+
+    async def written() -> None:
+        journal = await store.create("one")
+        durable: list[int] = []
+        journal.subscribe(lambda _: None, durable.append)
+        await journal.append(STARTED)
+        await asyncio.to_thread(postgres().stop)
+        [soon] = await journal.append(UserSaid(text="soon"), is_durable=False)
+        for is_durable in (True, False):
+            with pytest.raises(JournalUnwritable, match="cannot be reached"):
+                await journal.append(UserSaid(text="lost"), is_durable=is_durable)
+        with pytest.raises(JournalUnwritable, match="cannot be reached"):
+            await journal.read()
+        assert (soon.seq, durable) == (2, [1])
+        await asyncio.to_thread(postgres().start)
+        assert [item.seq for item in await journal.append(UserSaid(text="kept"))] == [3]
+        assert durable[-1] == 3
+        [last] = await journal.append(UserSaid(text="last"), is_durable=False)
+        written = await journal.read()
+        assert [item.event.text for item in written[1:]] == ["soon", "kept", "last"]  # type: ignore[attr-defined]
+        assert [item.time_us for item in (written[1], written[3])] == [soon.time_us, last.time_us]
+        assert (await journal.verify()).problem == ""
+        await asyncio.to_thread(postgres().stop)
+        await journal.append(UserSaid(text="lost"), is_durable=False)
+        with pytest.raises(JournalUnwritable, match="cannot be reached"):
+            await journal.close()
+        await asyncio.to_thread(postgres().start)
+
+    asyncio.run(written())
+
+
+def test_what_need_not_be_durable_goes_with_the_next_append(tmp_path) -> None:
+    store = new_store(tmp_path)
+
+    async def written() -> None:
+        proxy = CuttingProxy(postgres().port, 1, share=0.0)
+        server, port = await proxy.serve()
+        url = re.sub(r":\d+/", f":{port}/", store.address.url)
+        journal = await PostgresSessions(StoreAddress(url, lease_s=3600), tmp_path).create("one")
+        before = proxy.sent
+        for _ in range(10):
+            await journal.append(UserSaid(text="ended"), is_durable=False)
+            await journal.append(UserSaid(text="reserved"))
+        assert proxy.sent - before == 10
+        await journal.close()
+        server.close()
+
+    asyncio.run(written())
+
+
+def test_a_file_that_has_not_changed_is_not_sent_again() -> None:
+    address = asyncio.run(postgres().new_store())
+    other = PostgresFiles(address)
+
+    async def read() -> None:
+        proxy = CuttingProxy(postgres().port, 1, share=0.0)
+        server, port = await proxy.serve()
+        files = PostgresFiles(StoreAddress(re.sub(r":\d+/", f":{port}/", address.url)))
+        for content in (None, b"it's", b"another", b"", None):
+            if content is None:
+                await asyncio.to_thread(other.remove, "a'b")
+            else:
+                await asyncio.to_thread(other.write, "a'b", content)
+            assert await asyncio.to_thread(files.read, "a'b") == content
+            before = proxy.sent
+            assert [await asyncio.to_thread(files.read, "a'b") for _ in range(3)] == [content] * 3
+            assert proxy.sent - before == 3
+            assert not await files.is_filled("inbox")
+            assert proxy.sent - before == 4
+        await proxy.end()
+        server.close()
+
+    asyncio.run(read())
 
 
 def test_the_password_of_a_store_is_shown_nowhere() -> None:

@@ -189,6 +189,15 @@ async def connected_to(address: StoreAddress) -> Any:
         ) from error
 
 
+def literal(value: int | str | bytes) -> str:
+    """A value in the text of a statement. All but numbers are written as bytes: nothing has to be quoted."""
+    if isinstance(value, int):
+        return f"{value}::bigint"
+    if isinstance(value, str):
+        return f"convert_from({literal(value.encode())}, 'UTF8')"
+    return f"E'\\\\x{value.hex()}'::bytea"
+
+
 def unreachable(address: StoreAddress, error: BaseException | None) -> JournalUnreachable:
     why = str(error).partition("\n")[0] or type(error).__name__
     return JournalUnreachable(

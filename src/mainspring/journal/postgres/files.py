@@ -6,23 +6,32 @@ Who needs them is not always async, so a thread of this process has an event loo
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from mainspring.disk.log import log
 from mainspring.errors import JournalError
-from mainspring.journal.postgres.connection import StoreAddress, StoreConnection
+from mainspring.journal.postgres.connection import StoreAddress, StoreConnection, literal
 
 _T = TypeVar("_T")
+
+_KEPT, _KEPT_BYTES = 100, 256 * 1024
+"""How many files are kept in memory, and how large one of them may be."""
 
 _NAMES = """
 SELECT name FROM mainspring.files
 WHERE name >= $1 AND name < $2 AND data IS NOT NULL ORDER BY name
 """
-_FILLED = "SELECT EXISTS (SELECT 1 FROM mainspring.files WHERE name >= $1 AND name < $2)"
+_FILLED = "SELECT 1 FROM mainspring.files WHERE name >= {} AND name < {} LIMIT 1"
 _READ = "SELECT data FROM mainspring.files WHERE name = $1"
+_STILL = "SELECT 1 FROM mainspring.files WHERE name = {} AND sha256(data) = {}"
+_STILL_NONE = (
+    "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM mainspring.files WHERE name = {} AND data IS NOT NULL)"
+)
 _WRITE = "INSERT INTO mainspring.files VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET data = excluded.data"
 _HOLD = """
 INSERT INTO mainspring.files VALUES ($1, NULL)
@@ -51,7 +60,7 @@ class PostgresFiles:
         return [name for name in found if "/" not in name]
 
     def read(self, name: str) -> bytes | None:
-        return self._use(lambda c: c.fetchval(_READ, self._prefix + name))
+        return _thread(self._address).read(self._prefix + name).result()
 
     def write(self, name: str, content: bytes) -> None:
         self._use(lambda c: c.execute(_WRITE, self._prefix + name, content))
@@ -85,10 +94,9 @@ class PostgresFiles:
         return self._use(_once(removed))
 
     async def is_filled(self, folder: str) -> bool:
-        thread = _thread(self._address)
-        given = span(f"{self._prefix}{folder}")
+        statement = _FILLED.format(*map(literal, span(f"{self._prefix}{folder}")))
         try:
-            return await asyncio.wrap_future(thread.begin(lambda c: c.fetchval(_FILLED, *given)))
+            return bool(await asyncio.wrap_future(_thread(self._address).tell(statement)))
         except JournalError as error:
             log("the files of the store cannot be looked at", error=error.message)
             return False
@@ -115,15 +123,41 @@ def span(folder: str) -> tuple[str, str]:
 
 
 class _StoreThread:
-    """An event loop with one connection, in a thread that ends with this process."""
+    """An event loop with one connection, in a thread that ends with this process. What was read is kept, and
+    read again only when the database says, in one message, that it has changed."""
 
     def __init__(self, address: StoreAddress) -> None:
         self._connection = StoreConnection(address)
+        self._read: dict[str, tuple[bytes | None, str]] = {}
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="store files", daemon=True).start()
 
-    def begin(self, do: Callable[[Any], Coroutine[Any, Any, _T]]) -> Any:
+    def begin(self, do: Callable[[Any], Coroutine[Any, Any, _T]]) -> Future[_T]:
         return asyncio.run_coroutine_threadsafe(self._connection.use(do), self._loop)
+
+    def tell(self, statement: str) -> Future[int]:
+        return asyncio.run_coroutine_threadsafe(self._connection.tell(statement), self._loop)
+
+    def read(self, name: str) -> Future[bytes | None]:
+        return asyncio.run_coroutine_threadsafe(self._read_again(name), self._loop)
+
+    async def _read_again(self, name: str) -> bytes | None:
+        kept = self._read.pop(name, None)
+        if kept is None or not await self._connection.tell(kept[1]):
+            data = await self._connection.use(lambda c: c.fetchval(_READ, name))
+            kept = data, _still(name, data)
+        if len(kept[0] or b"") <= _KEPT_BYTES:
+            self._read[name] = kept
+        if len(self._read) > _KEPT:
+            del self._read[next(iter(self._read))]
+        return kept[0]
+
+
+def _still(name: str, data: bytes | None) -> str:
+    """The query that gives a row as long as a file is what was read."""
+    if data is None:
+        return _STILL_NONE.format(literal(name))
+    return _STILL.format(literal(name), literal(hashlib.sha256(data).digest()))
 
 
 _THREADS: dict[tuple[StoreAddress, int], _StoreThread] = {}

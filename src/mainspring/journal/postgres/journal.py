@@ -1,8 +1,8 @@
 """A journal in Postgres, open for writing by this process and this event loop.
 
 An append is one statement that checks the lease, moves the end of the chain on from where this process knows
-it to be, and adds the events; so it counts once however often it is sent. What waits while one is under way
-goes with the next. The lease is renewed by a task; it ends with the process.
+it to be, and adds the events; so it counts once however often it is sent. What waits while one is under way,
+and what was numbered before, goes with the next. The lease is renewed by a task; it ends with the process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mainspring.events import Blob, Event, Recorded
 from mainspring.journal import Verification, hashchain
 from mainspring.journal.anchor import Anchor
 from mainspring.journal.postgres import leases
-from mainspring.journal.postgres.connection import StoreConnection
+from mainspring.journal.postgres.connection import StoreConnection, literal
 from mainspring.journal.postgres.reader import PostgresReader, pieces_of
 from mainspring.journal.postgres.schema import when_ready
 from mainspring.journal.stored import Row
@@ -29,6 +29,7 @@ from mainspring.journal.verification import anchored, not_writable
 from mainspring.journal.waiting import Waiting
 
 _WAITING_BYTES = 1024 * 1024
+_DURABLE_WITHIN_S = 0.02
 
 _APPEND = """
 WITH lease AS (
@@ -76,9 +77,12 @@ class ChainEnd(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Append(msgspec.Struct, frozen=True, gc=False):
+    """Events with their kinds and bodies. Either somebody waits for their numbers, or they have them."""
+
     events: Sequence[Event]
     encoded: Sequence[tuple[str, bytes]]
-    waiting: Waiting
+    waiting: Waiting | None = None
+    numbered: Sequence[Recorded] = ()
 
 
 async def open_journal(session: str, connection: StoreConnection) -> PostgresJournal:
@@ -139,6 +143,9 @@ class PostgresJournal(PostgresReader):
         self._blobs: dict[str, bytes] = {}
         self._blob_bytes = 0
         self._queue: list[_Append] = []
+        self._numbered: list[_Append] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._has_failed = False
         self._loop = asyncio.get_running_loop()
         self._writing: asyncio.Task[None] | None = None
         self._renewing = asyncio.create_task(leases.keep_renewed(connection, self._lease, epoch))
@@ -153,8 +160,35 @@ class PostgresJournal(PostgresReader):
     ) -> None:
         self._on_appended, self._on_durable = on_appended, on_durable
 
-    async def append(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:  # noqa: ARG002 - all is
-        return await self._append(events) if events else ()
+    async def append(self, *events: Event, is_durable: bool = True) -> Sequence[Recorded]:
+        if not events:
+            return ()
+        # Behind an append whose number is not known yet, or that failed, there is no number to give.
+        if is_durable or self._is_writing or self._has_failed or self._is_closed:
+            return await self._append(events)
+        return self._number(events)
+
+    def _number(self, events: Sequence[Event]) -> Sequence[Recorded]:
+        encoded = [hashchain.encoded(event) for event in events]
+        newest = self._numbered[-1].numbered[-1] if self._numbered else self._end
+        time_us = max(newest.time_us, time.time_ns() // 1000)
+        recorded = [Recorded(seq, time_us, event) for seq, event in enumerate(events, newest.seq + 1)]
+        self._numbered.append(_Append(events, encoded, numbered=recorded))
+        if self._timer is None:
+            self._timer = self._loop.call_later(_DURABLE_WITHIN_S, self._write_numbered)
+        if self._on_appended is not None:
+            self._on_appended(recorded)
+        return recorded
+
+    def _write_numbered(self) -> None:
+        self._timer = None
+        if self._numbered and not self._is_writing:
+            self._writing = self._loop.create_task(self._write_queue())
+
+    async def _settled(self) -> StoreConnection:
+        if self._numbered:
+            await self._append(())
+        return self._connection
 
     async def put(self, data: bytes, media_type: str = "text/plain") -> Blob:
         sha256 = hashlib.sha256(data).hexdigest()
@@ -169,17 +203,19 @@ class PostgresJournal(PostgresReader):
         return await super().get(blob) if waiting is None else waiting
 
     async def anchor(self) -> None:
-        await self._connection.use(self._keep_anchor)
+        await (await self._settled()).use(self._keep_anchor)
 
     async def close(self) -> None:
         """Raises `JournalUnwritable` when a kept blob could not be written, and closes all the same."""
         if self._is_closed:
             return
         try:
-            if self._blobs and not self._is_lost:
+            if self._numbered or (self._blobs and not self._is_lost):
                 await self._append(())
         finally:
-            self._is_closed = True
+            self._is_closed, self._numbered = True, []
+            if self._timer is not None:
+                self._timer.cancel()
             await asyncio.shield(self._end_lease())
 
     async def _end_lease(self) -> None:
@@ -204,23 +240,32 @@ class PostgresJournal(PostgresReader):
         encoded = [hashchain.encoded(event) for event in events]
         waiting = Waiting(self._loop)
         self._queue.append(_Append(events, encoded, waiting))
-        if self._writing is None or self._writing.done():
+        if not self._is_writing:
             self._writing = self._loop.create_task(self._write_queue())
         return await waiting.result()
 
+    @property
+    def _is_writing(self) -> bool:
+        return self._writing is not None and not self._writing.done()
+
     async def _write_queue(self) -> None:
-        while self._queue:
-            batch, self._queue = self._queue, []
+        while self._queue or (self._numbered and not self._has_failed):
+            batch, self._queue = [*self._numbered, *self._queue], []
             blobs = dict(self._blobs)
             try:
                 written = await self._write(batch, blobs)
-            except Exception as error:  # noqa: BLE001 - handed to everybody who waits, none is hidden
+            except Exception as error:  # noqa: BLE001 - handed to everybody who waits, or to the next who does
+                self._has_failed = True
                 for item in batch:
-                    item.waiting.end((), error)
+                    if item.waiting is not None:
+                        item.waiting.end((), error)
                 continue
+            self._has_failed, self._numbered = False, []
             for sha256 in blobs:
                 self._blobs.pop(sha256, None)
             for item, recorded in zip(batch, written, strict=True):
+                if item.waiting is None:
+                    continue
                 item.waiting.end(recorded, None)  # wakes the caller in a later step of the loop
                 if recorded and self._on_appended is not None:
                     self._on_appended(recorded)
@@ -245,7 +290,7 @@ class PostgresJournal(PostgresReader):
         self, item: _Append, end: ChainEnd, rows: list[Row], blobs: dict[str, bytes]
     ) -> tuple[list[Recorded], ChainEnd]:
         # A clock set back must not make a later event look older.
-        time_us = max(end.time_us, time.time_ns() // 1000)
+        time_us = item.numbered[0].time_us if item.numbered else max(end.time_us, time.time_ns() // 1000)
         seq, head = end.seq, end.hash
         recorded: list[Recorded] = []
         for event, (kind, body) in zip(item.events, item.encoded, strict=True):
@@ -262,12 +307,12 @@ class PostgresJournal(PostgresReader):
         """Whether the journal ends there now; what was sent before and did arrive counts as well."""
         moved = await self._connection.tell(
             _APPEND.format(
-                lease=_literal(self._lease),
+                lease=literal(self._lease),
                 epoch=self._epoch,
-                session=_literal(self.session),
+                session=literal(self.session),
                 before=self._end.seq,
                 last_seq=end.seq,
-                head=_literal(end.hash),
+                head=literal(end.hash),
                 time_us=end.time_us,
                 blobs=_BLOBS.format(rows=_values(pieces)) if pieces else "",
                 events=_EVENTS.format(rows=_values(rows)) if rows else "",
@@ -280,13 +325,4 @@ class PostgresJournal(PostgresReader):
 
 
 def _values(rows: Sequence[tuple[int | str | bytes, ...]]) -> str:
-    return ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
-
-
-def _literal(value: int | str | bytes) -> str:
-    """A value in the text of a statement. All but numbers are written as bytes: nothing has to be quoted."""
-    if isinstance(value, int):
-        return f"{value}::bigint"
-    if isinstance(value, str):
-        return f"convert_from({_literal(value.encode())}, 'UTF8')"
-    return f"E'\\\\x{value.hex()}'::bytea"
+    return ", ".join(f"({', '.join(map(literal, row))})" for row in rows)

@@ -54,8 +54,12 @@ class PostgresReader:
     def session(self) -> str:
         return self._session
 
+    async def _settled(self) -> StoreConnection:
+        """The connection, once all that can be read is in the database."""
+        return self._connection
+
     async def last_seq(self) -> int:
-        return await self._connection.use(lambda c: c.fetchval(_LAST_SEQ, self.session)) or 0
+        return await (await self._settled()).use(lambda c: c.fetchval(_LAST_SEQ, self.session)) or 0
 
     async def read(
         self, *, after: int = 0, until: int | None = None, kinds: Collection[str] = (), limit: int = 1000
@@ -92,22 +96,22 @@ class PostgresReader:
 
     async def count(self, kind: str, *, after: int = 0, until: int | None = None) -> int:
         end = _LAST if until is None else until
-        return await self._connection.use(lambda c: c.fetchval(_COUNT, self.session, kind, after, end))
+        return await (await self._settled()).use(lambda c: c.fetchval(_COUNT, self.session, kind, after, end))
 
     async def chain_hash(self, seq: int) -> str:
-        found = await self._connection.use(lambda c: c.fetchval(_HASH, self.session, seq))
+        found = await (await self._settled()).use(lambda c: c.fetchval(_HASH, self.session, seq))
         return found.hex() if found else ""
 
     async def get(self, blob: Blob) -> bytes:
         try:
-            return await self._connection.use(lambda c: read_blob(c, self.session, blob.sha256))
+            return await (await self._settled()).use(lambda c: read_blob(c, self.session, blob.sha256))
         except ValueError as error:
             raise JournalDamaged(
                 f"In session {self.session} {error}.", remedy="Restore it from a backup or an export."
             ) from error
 
     async def verify(self) -> Verification:
-        async with stored_events(self._connection, self.session) as stored:
+        async with stored_events(await self._settled(), self.session) as stored:
             return await asyncio.to_thread(stored.verdict)
 
     async def close(self) -> None:
@@ -115,7 +119,7 @@ class PostgresReader:
 
     async def _sound(self, found: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
         try:
-            return await self._connection.use(found)
+            return await (await self._settled()).use(found)
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
             raise damaged(self.session, await self.verify()) from error
 
