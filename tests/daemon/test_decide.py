@@ -151,13 +151,13 @@ def test_an_end_that_is_on_record_is_no_trouble() -> None:
 def test_a_time_that_comes_while_the_last_run_works_is_skipped() -> None:
     due = Due(at_us=NOW, how="on time")
     for state in ("running", "interrupted"):
-        assert what_to_do(due, row("a", state), DaemonRecord())[0] == "skipped"
+        assert what_to_do(due, row("a", state), ())[0] == "skipped"
     for last in (None, row("a", "done"), row("a", "paused"), row("a", "blocked")):
-        assert what_to_do(due, last, DaemonRecord())[0] == "start"
-    assert what_to_do(due, row("a"), DaemonRecord(left_alone={"a": "it broke"}))[0] == "start"
+        assert what_to_do(due, last, ())[0] == "start"
+    assert what_to_do(due, row("a"), ("a",))[0] == "start"
 
 
 def test_a_missed_time_begins_nothing_and_says_how_many_there_were() -> None:
-    outcome, detail = what_to_do(Due(at_us=NOW, how="missed", missed=3), None, DaemonRecord())
+    outcome, detail = what_to_do(Due(at_us=NOW, how="missed", missed=3), None, ())
     assert outcome == "missed"
     assert "3 times" in detail

@@ -98,13 +98,14 @@ def after_run(
 
 
 def what_to_do(
-    due: Due, last: SessionRow | None, record: DaemonRecord
+    due: Due, last: SessionRow | None, left_alone: Collection[str]
 ) -> tuple[Literal["start", "skipped", "missed"], str]:
-    """Whether a schedule's time begins a goal, and why not."""
+    """Whether a schedule's time begins a goal, and why not. Nobody works on
+    sessions that are `left_alone`."""
     if due.how == "missed":
         return "missed", f"{plural(due.missed, 'time')} passed while no daemon was running"
     working = last if last is not None and last.goal_state in ("running", "interrupted") else None
-    if working is not None and working.id not in record.left_alone:
+    if working is not None and working.id not in left_alone:
         return "skipped", f"{working.id}, which it began before, is still at work"
     return (
         "start",

@@ -12,36 +12,29 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Collection
-from pathlib import Path
 
 import msgspec
 
 from mainspring import __version__
 from mainspring.catalog import SessionRow, Sessions, running
 from mainspring.daemon.answers import is_answered
-from mainspring.daemon.decide import after_run, is_interrupted, plan, what_to_do
+from mainspring.daemon.decide import after_run, is_interrupted, plan
 from mainspring.daemon.files import (
     DaemonFiles,
     DaemonRecord,
     DaemonRun,
-    Handled,
-    HandledSchedules,
     RunResult,
     is_run_by,
 )
 from mainspring.daemon.processes import LOG, RunProcesses, last_line
+from mainspring.daemon.scheduled import ScheduledGoals
 from mainspring.disk.shared_files import LocalFiles, SharedFiles
 from mainspring.errors import MainspringError, UnknownSession
-from mainspring.goals.fold import load_goal
-from mainspring.goals.schedules import Due, Schedule, Schedules, due, next_us
-from mainspring.sandbox.detached import run_to_end
-from mainspring.settings import FACE, Config
+from mainspring.settings import Config
 from mainspring.system import host_name, stop_signals
 
 _LOOK_S = 30.0
 _LIST_S = 300.0
-_BEGIN_WITHIN_S = 120.0
-_DETAIL = 300
 _RETAIN_S = 24 * 3600.0
 
 
@@ -66,10 +59,9 @@ class Daemon:
         self._settings = config.settings.daemon
         self._sessions = sessions
         files = files or LocalFiles(config.home)
-        self._schedules = Schedules(files)
         before = place.load()
-        self._handled = HandledSchedules(files, f"{host_name()}:{config.home}", before.handled)
-        self._elsewhere: set[str] = set()
+        by = f"{host_name()}:{config.home}"
+        self._scheduled = ScheduledGoals(config, sessions, files, by, say, before.handled)
         self._record = DaemonRecord(
             version=__version__,
             started_us=_now_us(),
@@ -80,7 +72,6 @@ class Daemon:
             handled=before.handled,
             interrupted=before.interrupted,
         )
-        self._known: tuple[Schedule, ...] = ()
         self._poke = asyncio.Event()
         self._processes = RunProcesses(self._wake)
         self._is_stopping = False
@@ -113,22 +104,17 @@ class Daemon:
     async def _pass(self, *, is_woken: bool) -> None:
         before = msgspec.json.encode(self._record)
         ended = self._reap()
-        self._known = self._scheduled()
         now_us = _now_us()
-        handled = self._handled.all() if self._known else {}
-        comes = [
-            (each, found)
-            for each in self._known
-            if (found := self._due(each, handled.get(each.id), now_us)) and self._is_here(each)
-        ]
+        comes = self._scheduled.come(now_us)
+        self._record.problem = self._scheduled.problem
         # A goal that went to sleep makes room without telling.
         is_stale = self._is_full or time.monotonic() - self._listed_s > _LIST_S
         is_retry = self._retry_us is not None and self._retry_us <= now_us
         if is_woken or ended or comes or is_stale or is_retry:
             rows = await self._rows()
             self._close(ended, rows)
-            for schedule, found in comes:
-                await self._handle(schedule, found, handled.get(schedule.id), rows)
+            for coming in comes:
+                await self._scheduled.handle(coming, rows, self._record.left_alone)
             await self._resume(await self._rows() if comes else rows)
         if msgspec.json.encode(self._record) != before:
             self._place.save(self._record)
@@ -149,86 +135,6 @@ class Daemon:
         self._listed_s = time.monotonic()
         others = await self._others() if self._others else ()
         return {row.id: row for row in await self._sessions.rows() if row.id not in others}
-
-    def _scheduled(self) -> tuple[Schedule, ...]:
-        try:
-            found = self._schedules.all()
-        except MainspringError as error:
-            if self._record.problem != str(error):
-                self._say(f"problem: {error}")
-            self._record.problem = str(error)
-            return ()
-        self._record.problem = ""
-        self._handled.forget({each.id for each in self._known} - {each.id for each in found})
-        return found
-
-    def _is_here(self, schedule: Schedule) -> bool:
-        """Whether its goals can begin on this machine; what machines share is left to those that have it."""
-        if not self._config.store_url or Path(schedule.folder).is_dir():
-            return True
-        if schedule.id not in self._elsewhere:
-            self._elsewhere.add(schedule.id)
-            self._say(f"{schedule.name}: {schedule.folder} is not on this machine, left to other machines")
-        return False
-
-    def _due(self, schedule: Schedule, handled: Handled | None, now_us: int) -> Due | None:
-        if handled is not None and handled.outcome == "starting":
-            if not self._handled.is_mine(handled, now_us):
-                return None
-            # The daemon before this one ended in between; `_handle` finds out how far it came.
-            return Due(at_us=handled.due_us, how="late", missed=handled.missed)
-        return due(schedule, handled.due_us if handled else 0, now_us, self._config.zone)
-
-    async def _handle(
-        self, schedule: Schedule, found: Due, before: Handled | None, rows: dict[str, SessionRow]
-    ) -> None:
-        outcome, detail = what_to_do(found, rows.get(before.session) if before else None, self._record)
-        session = before.session if before else ""
-        now_us = _now_us()
-        handled = Handled(
-            due_us=found.at_us,
-            at_us=now_us,
-            outcome="starting",
-            how=found.how,
-            detail=detail,
-            missed=found.missed,
-        )
-        is_again = False
-        if outcome == "start" and before is not None and before.outcome == "starting":
-            is_again, handled = True, before
-        if not self._handled.claim(schedule.id, handled):
-            return  # the daemon of another machine was quicker
-        if outcome == "start":
-            session = await self._begun(schedule, handled.at_us, rows) if is_again else ""
-            handled = await self._begin(schedule, handled, session)
-        else:
-            handled = msgspec.structs.replace(handled, outcome=outcome, session=session)
-        self._handled.keep(schedule.id, handled)
-        said = " ".join(filter(None, (handled.session, handled.how, handled.detail)))
-        self._say(f"{schedule.name}: {handled.outcome} {said}".rstrip())
-
-    async def _begin(self, schedule: Schedule, handled: Handled, session: str) -> Handled:
-        if session:
-            return msgspec.structs.replace(handled, outcome="started", session=session)
-        ended = await asyncio.to_thread(
-            run_to_end,
-            ["goal", "fire", schedule.id],
-            environment={**self._config.environment, FACE: "daemon"},
-            timeout_s=_BEGIN_WITHIN_S,
-        )
-        if ended.exit_code:
-            detail = ended.errors.strip()[-_DETAIL:]
-            return msgspec.structs.replace(handled, outcome="failed", detail=detail)
-        return msgspec.structs.replace(handled, outcome="started", session=ended.output.strip())
-
-    async def _begun(self, schedule: Schedule, since_us: int, rows: dict[str, SessionRow]) -> str:
-        """The session that a schedule began since then; empty when there is none."""
-        for row in rows.values():
-            if row.goal and row.started_us >= since_us:
-                goal = await load_goal(self._sessions, row.id)
-                if goal.first.by == schedule.name:
-                    return row.id
-        return ""
 
     async def _resume(self, rows: dict[str, SessionRow]) -> None:
         if self._is_stopping:
@@ -304,8 +210,7 @@ class Daemon:
         times = [now_us + int(_LOOK_S * 1e6)]
         if self._retry_us is not None:
             times.append(self._retry_us)
-        zone = self._config.zone
-        times += [at for each in self._known if (at := next_us(each, now_us, zone)) is not None]
+        times += self._scheduled.next_times(now_us)
         try:
             async with asyncio.timeout(max(0.0, (min(times) - now_us) / 1e6)):
                 await self._poke.wait()
