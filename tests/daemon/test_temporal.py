@@ -9,14 +9,17 @@ import signal
 import stat
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from mainspring.goals.cron import next_after, parse_cron
 from tests.cli.conftest import Machine
 from tests.cli.conftest import machine as plain_machine
-from tests.shared_store import Shared, ended, until_true
+from tests.shared_store import FREE, Shared, ended, until_true
 from tests.temporal import Temporal, temporal
 
 __all__ = ["plain_machine"]
@@ -63,6 +66,15 @@ class Dispatched(Shared):
         """That of the newest run of its workflow."""
         return self.server.ask("workflow", "show", "--namespace", self.namespace, "-w", session)
 
+    def schedule(self, name: str) -> dict[str, Any] | None:
+        """A schedule of ours, if it has it."""
+        words = ("schedule", "describe", "--namespace", self.namespace, "-s", f"mainspring-schedule-{name}")
+        return self.server.ask(*words, unless="not found")
+
+    def order(self, word: str, name: str) -> None:
+        words = ("schedule", word, "--namespace", self.namespace, "-s", f"mainspring-schedule-{name}")
+        self.server.ask(*words, is_json=False)
+
     def signal(self, session: str, name: str) -> None:
         self.server.ask(
             "workflow", "signal", "--namespace", self.namespace, "-w", session, "--name", name, is_json=False
@@ -81,11 +93,15 @@ def shared(plain_machine: Machine) -> Iterator[Dispatched]:
         process.communicate()
 
 
-def goal(shared: Dispatched, code: str, *options: str) -> str:
+def engine(shared: Dispatched, code: str) -> str:
     path = shared.workspace.parent / "engine.sh"
     path.write_text(f"#!/bin/bash\ncat > /dev/null\n{code}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    words = ("--mode", "auto", "--queue", "default", *options, "--engine", f"exec:{path}")
+    return f"exec:{path}"
+
+
+def goal(shared: Dispatched, code: str, *options: str) -> str:
+    words = ("--mode", "auto", "--queue", "default", *options, "--engine", engine(shared, code))
     begun = shared.run("goal", "start", *words, "reach it")
     assert begun.returncode == 0, begun.stderr
     return begun.stdout.strip()
@@ -243,6 +259,55 @@ def test_what_temporal_did_not_hear_of_is_given_out_by_a_worker_that_looks(share
     until_true(lambda: shared.states() == {session: "done"})
     ended(worker)
     assert shared.server.address in shared.run("doctor").stdout
+
+
+CRONS = ("30 4 13 * fri", "*/7 3-5 * jan,jul mon", "0 0 29 2 *", "15 6 1,15 * sat", "@weekly")
+
+
+def test_what_is_scheduled_is_a_schedule_of_temporal_until_it_is_forgotten(shared: Dispatched) -> None:
+    words = (
+        "--yes",
+        "--queue",
+        "default",
+        *FREE,
+        "--engine",
+        engine(shared, "echo '<promise>DONE</promise>'"),
+    )
+    kept: list[str] = []
+    for cron in CRONS:
+        made = shared.run("goal", "schedule", cron, SECRET_TASK, *words, "--json", TZ="Europe/Berlin")
+        assert made.returncode == 0, made.stderr
+        kept.append(json.loads(made.stdout)["id"])
+    worker = shared.start("worker", TZ="Europe/Berlin")
+    for cron, schedule in zip(CRONS, kept, strict=True):
+        told = until_true(lambda schedule=schedule: shared.schedule(schedule)) or {}
+        assert SECRET_TASK not in json.dumps(told)
+        times = [datetime.fromisoformat(each) for each in told["info"]["futureActionTimes"]]
+        assert times == next_times(cron, times[0], len(times))
+    [name, *_] = kept
+    for count in (1, 2):
+        shared.order("trigger", name)
+        until_true(lambda count=count: [*shared.states().values()] == ["done"] * count)
+    until_true(lambda: len(shared.workflows("ExecutionStatus = 'Completed'")) == 2 * 2)
+    begun = [
+        each["execution"]["workflowId"] for each in shared.workflows("WorkflowType = 'mainspring-schedule'")
+    ]
+    assert len(begun) == 2
+    assert SECRET_TASK not in json.dumps([shared.history(each) for each in begun])
+    assert shared.run("goal", "unschedule", name).returncode == 0
+    until_true(lambda: shared.schedule(name) is None)
+    assert ended(worker).count(f"schedule {name}: started") == 2
+
+
+def next_times(cron: str, first: datetime, count: int) -> list[datetime]:
+    """As many times as that of a schedule, from the first one."""
+    times: list[datetime] = []
+    while len(times) < count:
+        before = times[-1] if times else first - timedelta(seconds=1)
+        following = next_after(parse_cron(cron), before, ZoneInfo("Europe/Berlin"))
+        assert following is not None
+        times.append(following)
+    return times
 
 
 def test_without_its_package_or_address_people_are_told_what_to_do(

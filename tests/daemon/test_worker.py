@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import stat
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from mainspring.catalog import SessionRow, WorkerRow
+from mainspring.catalog import QueuedSession, SessionRow, WorkerRow
 from mainspring.catalog.postgres import PostgresSessions
 from mainspring.catalog.postgres_queue import PostgresQueue
 from mainspring.daemon.worker import Worker
+from mainspring.goals.schedules import Schedule, Schedules
 from mainspring.journal.postgres.connection import StoreAddress
+from mainspring.journal.postgres.files import PostgresFiles
 from mainspring.settings import load_config
 from tests.cli.conftest import Machine
 from tests.cli.conftest import machine as plain_machine
 from tests.postgres import execute
-from tests.shared_store import Shared, ended, until_true
+from tests.shared_store import FREE, Shared, ended, until_true
 
 __all__ = ["plain_machine"]
 DONE = {"text": "done"}
@@ -287,3 +292,64 @@ def test_sessions_that_cannot_be_taken_here_hide_none_that_can(shared: Shared, t
     worked = shared.run("worker", "--once")
     assert worked.returncode == 0, worked.stderr
     assert shared.states()[session] == "done"
+
+
+def scheduled(shared: Shared, code: str, *options: str, ago: timedelta | None = None) -> Schedule:
+    """What was scheduled some time ago for workers, for once a day, two hours ago."""
+    cron = f"0 {(datetime.now(UTC) - timedelta(hours=2)).hour} * * *"
+    words = ("--yes", "--queue", "default", *options, *FREE, "--engine", engine(shared, code))
+    made = shared.run("goal", "schedule", cron, "tidy up", *words)
+    assert made.returncode == 0, made.stderr
+    assert "daemon" not in made.stderr
+    schedules = Schedules(PostgresFiles(StoreAddress(shared.url)))
+    (kept,) = schedules.all()
+    if ago is not None:
+        schedules.remove(kept)
+        at_us = int((datetime.now(UTC) - ago).timestamp() * 1e6)
+        kept = schedules.add(msgspec.structs.replace(kept, scheduled_us=at_us))
+    return kept
+
+
+def test_what_is_scheduled_for_a_queue_is_begun_by_one_of_its_workers_once(shared: Shared) -> None:
+    code = "echo begun >> begun; echo '<promise>DONE</promise>'"
+    kept = scheduled(shared, code, "--labels", "gpu", ago=timedelta(days=2))
+    assert "queue default" in shared.run("goal", "schedules").stdout
+    daemon = shared.run("daemon", "run", "--once", TZ="UTC")
+    assert "tidy" not in daemon.stderr + shared.run("goal", "list").stdout
+    other = shared.start("worker", "--queue", "other", TZ="UTC")
+    workers = [shared.start("worker", "--labels", "gpu", TZ="UTC") for _ in range(2)]
+    until_true(lambda: [*shared.states().values()] == ["done"])
+    said = [ended(each) for each in workers]
+    (session,) = shared.states()
+    assert "".join(said).count(f"{kept.name}: started {session} late") == 1
+    assert kept.name not in ended(other)
+    assert (shared.workspace / "begun").read_text() == "begun\n"
+    (listed,) = [json.loads(line) for line in shared.run("goal", "schedules", "--json").stdout.splitlines()]
+    assert (listed["last"]["outcome"], listed["last"]["session"]) == ("started", session)
+
+
+async def queued(shared: Shared, session: str) -> QueuedSession | None:
+    queue = PostgresQueue(PostgresSessions(StoreAddress(shared.url), shared.home / "beside"))
+    try:
+        return await queue.look(session)
+    finally:
+        await queue.close()
+
+
+def test_a_worker_killed_before_a_scheduled_goal_was_queued_leaves_that_to_the_next(shared: Shared) -> None:
+    kept = scheduled(shared, "echo '<promise>DONE</promise>'", ago=timedelta(days=2))
+    worker = shared.start("worker", TZ="UTC")
+    until_true(lambda: [*shared.states().values()] == ["done"])
+    ended(worker)
+    (session,) = shared.states()
+    address = StoreAddress(shared.url)
+    execute(address, "DELETE FROM mainspring.queue")
+    files = PostgresFiles(address)
+    record = json.loads(files.read("schedules-handled.json") or b"")
+    left = {**record["handled"][kept.id], "outcome": "starting", "session": "", "by": "gone"}
+    left["at_us"] -= 3600 * 1_000_000  # so long ago that nobody is at it any more
+    files.write("schedules-handled.json", json.dumps({**record, "handled": {kept.id: left}}).encode())
+    worker = shared.start("worker", TZ="UTC")
+    until_true(lambda: asyncio.run(queued(shared, session)))
+    ended(worker)
+    assert [*shared.states()] == [session]

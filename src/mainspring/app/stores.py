@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
@@ -13,6 +13,7 @@ from mainspring.app.permitted_sessions import PermittedSessions
 from mainspring.app.team import InForce, may_have_policy, permission_in, person_of, policies_in, sees
 from mainspring.catalog import Sessions, WorkQueue
 from mainspring.catalog.sqlite import SqliteSessions
+from mainspring.daemon.scheduled import QueuedGoals
 from mainspring.disk.log import log
 from mainspring.disk.shared_files import LocalFiles, SharedFiles
 from mainspring.errors import AccessRefused, UsageError
@@ -162,6 +163,14 @@ def check_dispatch(config: Config) -> None:
 def temporal_server(config: Config) -> TemporalPlace:
     """The Temporal server that the settings name."""
     return _module("daemon.temporal").TemporalServer(config)
+
+
+def temporal_schedules(
+    config: Config, scheduled: QueuedGoals, say: Callable[[str], None]
+) -> Callable[[], Coroutine[Any, Any, None]]:
+    """What has Temporal keep what is scheduled."""
+    schedules = _module("daemon.temporal_schedules").TemporalSchedules
+    return schedules(temporal_server(config), scheduled, config.zone, say).keep
 
 
 def tables_of(config: Config, url: str) -> Tables:

@@ -26,6 +26,7 @@ from mainspring.cli.config import load_config
 from mainspring.cli.goal_options import options_of, start_options
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import NOT_NEGATIVE
+from mainspring.cli.queue_options import queue_options, queue_place
 from mainspring.cli.streams import is_person_there
 from mainspring.cli.wake import say_other_daemon
 from mainspring.documents.lines import local_time, money, when
@@ -39,6 +40,7 @@ from mainspring.system import host_name, user_name
 @click.argument("cron")
 @click.argument("goal", nargs=-1)
 @start_options
+@queue_options
 @click.option(
     "--catch-up",
     type=click.Choice(["yes", "no"]),
@@ -66,12 +68,15 @@ def schedule_command(
     is_uncapped: bool,
     is_agreed: bool,
     is_json: bool,
+    queue: str,
+    labels: str,
     **given: Any,
 ) -> None:
     """Begin GOAL (a text, or a file as it is now) whenever CRON says: "0 2 * * mon-fri", @daily.
 
     Times are those of this machine's clock. A time that is left out when the clock is put forward runs an
-    hour later, and one that comes twice runs once. The daemon keeps schedules; it must be running.
+    hour later, and one that comes twice runs once. The daemon keeps schedules, or workers of their queue; one
+    must be running.
     """
     config = load_config()
     schedule = asyncio.run(
@@ -83,6 +88,7 @@ def schedule_command(
             grace_s=grace_h * 3600 if catch_up == "yes" else 0.0,
             is_uncapped=is_uncapped,
             by=f"{user_name()}@{host_name()}",
+            place=queue_place(queue, labels),
         )
     )
     _agree(schedule, is_agreed=is_agreed)
@@ -111,7 +117,9 @@ def schedules_command(*, is_json: bool) -> None:
         else:
             cap = f", at most {money(schedule.max_cost_usd)}" if schedule.max_cost_usd else ""
             line = schedule.goal.strip().partition("\n")[0]
-            click.echo(plain(f"{schedule.id}  {schedule.cron}  next {coming}  {schedule.mode}{cap}  {line}"))
+            queue = f", queue {schedule.queue}" if schedule.queue else ""
+            about = f"{schedule.mode}{cap}{queue}"
+            click.echo(plain(f"{schedule.id}  {schedule.cron}  next {coming}  {about}  {line}"))
             if row.last is not None:
                 click.echo(plain(f"  {_result(row.last, row.last_state)}"))
     if not rows and not is_json:
@@ -131,7 +139,7 @@ def unschedule_command(schedule: str) -> None:
 @click.command("fire")
 @click.argument("schedule")
 def fire_command(schedule: str) -> None:
-    """Start a schedule's goal now, run by the daemon; print its id."""
+    """Start a schedule's goal now, run by the daemon or a worker; print its id."""
     config = load_config()
     click.echo(asyncio.run(fire_schedule(config, schedule)))
     say_other_daemon(config)
@@ -151,6 +159,8 @@ def _agree(schedule: Schedule, *, is_agreed: bool) -> None:
         )
     cap = f"at most {money(schedule.max_cost_usd)}" if schedule.max_cost_usd else "no limit of its own"
     options = " ".join(schedule.arguments)
+    if schedule.queue:
+        options = f"queue {schedule.queue} {options}".rstrip()
     click.echo(plain(schedule.goal.strip()), err=True)
     click.echo(
         plain(f"  {schedule.cron} in {schedule.folder}; mode {schedule.mode}; each run {cap}; {options}"),

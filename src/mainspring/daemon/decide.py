@@ -103,13 +103,15 @@ def what_to_do(
     """Whether a schedule's time begins a goal, and why not. Nobody works on
     sessions that are `left_alone`."""
     if due.how == "missed":
-        return "missed", f"{plural(due.missed, 'time')} passed while no daemon was running"
+        return "missed", f"{plural(due.missed, 'time')} passed while nothing ran that begins it"
     working = last if last is not None and last.goal_state in ("running", "interrupted") else None
     if working is not None and working.id not in left_alone:
         return "skipped", f"{working.id}, which it began before, is still at work"
     return (
         "start",
-        f"{plural(due.missed, 'time')} before it passed while no daemon was running" if due.missed else "",
+        f"{plural(due.missed, 'time')} before it passed while nothing ran that begins it"
+        if due.missed
+        else "",
     )
 
 

@@ -61,7 +61,7 @@ class Daemon:
         files = files or LocalFiles(config.home)
         before = place.load()
         by = f"{host_name()}:{config.home}"
-        self._scheduled = ScheduledGoals(config, sessions, files, by, say, before.handled)
+        self._scheduled = ScheduledGoals(config, sessions, files, by, say, before=before.handled)
         self._record = DaemonRecord(
             version=__version__,
             started_us=_now_us(),

@@ -1,7 +1,8 @@
 """The workflow of a session on Temporal. It knows the session's id, when it wakes, and nothing that was said.
 
 It gives the session to a worker again and again until nothing more is to be done; between, it waits for a
-time, or for somebody who says that there is something new. What that is lies in the journal.
+time, or for somebody who says that there is something new. What that is lies in the journal. And the workflow
+of a schedule's time, which only has a worker begin what was scheduled.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ from temporalio.common import RawValue, RetryPolicy, SearchAttributeKey
 
 NAME = "mainspring-session"
 WORK = "mainspring-work"
+SCHEDULED = "mainspring-schedule"
+BEGIN = "mainspring-begin"
 STATE = SearchAttributeKey.for_keyword("MainspringState")
 
+_TIME = SearchAttributeKey.for_datetime("TemporalScheduledStartTime")
+_BEGINS_WITHIN = timedelta(minutes=5)
 _HEARTBEAT = timedelta(seconds=10)
 """A worker that is not heard of for so long is gone; the lease of its session may last longer."""
+_EVERY_2_S = RetryPolicy(initial_interval=timedelta(seconds=2), backoff_coefficient=1.0)
 _WORKS_AT_MOST = timedelta(days=365)
 _EVENTS = 200
 """A run of the workflow ends after so many events, and the next one goes on: histories stay small."""
@@ -48,7 +54,7 @@ class SessionWorkflow:
                 result_type=tuple[str, int | None, bool],
                 start_to_close_timeout=_WORKS_AT_MOST,
                 heartbeat_timeout=_HEARTBEAT,
-                retry_policy=RetryPolicy(initial_interval=timedelta(seconds=2), backoff_coefficient=1.0),
+                retry_policy=_EVERY_2_S,
             )
             if self._is_poked:
                 continue
@@ -64,6 +70,21 @@ class SessionWorkflow:
         timeout_s = None if wake_us is None else max(0.0, wake_us / 1e6 - workflow.time())
         with suppress(TimeoutError):
             await workflow.wait_condition(lambda: self._is_poked, timeout=timeout_s)
+
+
+@workflow.defn(name=SCHEDULED, sandboxed=False)
+class ScheduleWorkflow:
+    @workflow.run
+    async def run(self, schedule: str) -> str:
+        """Gives what became of the time for which Temporal began this."""
+        at = workflow.info().typed_search_attributes.get(_TIME) or workflow.now()
+        return await workflow.execute_activity(
+            BEGIN,
+            args=(schedule, int(at.timestamp() * 1e6)),
+            result_type=str,
+            start_to_close_timeout=_BEGINS_WITHIN,
+            retry_policy=_EVERY_2_S,
+        )
 
 
 def _show(state: str) -> None:

@@ -48,11 +48,19 @@ _FOR_EVER_DAYS = 36_500.0
 
 
 class Worker:
-    """`me` says which queue it serves, with which labels, and how many sessions at once."""
+    """`me` says which queue it serves, with which labels, and how many sessions at once; `schedules` begins
+    what is scheduled for that queue, until it is cancelled."""
 
     def __init__(
-        self, config: Config, queue: WorkQueue, sessions: Sessions, me: WorkerRow, say: Callable[[str], None]
+        self,
+        config: Config,
+        queue: WorkQueue,
+        sessions: Sessions,
+        me: WorkerRow,
+        say: Callable[[str], None],
+        schedules: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
+        self._schedules = schedules
         self._config, self._queue, self._sessions, self._me, self._say = config, queue, sessions, me, say
         self._settings: DaemonSettings = msgspec.structs.replace(
             config.settings.daemon,
@@ -81,7 +89,8 @@ class Worker:
         labels = f" ({', '.join(self._me.labels)})" if self._me.labels else ""
         self._say(f"worker {self._me.id}: queue {self._me.queue}{labels}, {self._me.capacity} at once")
         async with asyncio.TaskGroup() as group:
-            beside = [group.create_task(each) for each in (self._greet(), self._hear())]
+            kept = [self._schedules()] if self._schedules else []
+            beside = [group.create_task(each) for each in (self._greet(), self._hear(), *kept)]
             while not self._is_stopping:
                 self._poke.clear()
                 taken = await self._tried(self._pass())

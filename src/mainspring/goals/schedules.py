@@ -24,8 +24,8 @@ from mainspring.goals.cron import Cron, next_after, parse_cron
 
 FILE = "schedules.json"
 GRACE_S = 24 * 3600.0
-_FORMAT = 3
-_ON_TIME_S = 300.0
+_FORMAT = 4
+ON_TIME_S = 300.0
 _MOST_COUNTED = 100
 _BACK = (timedelta(minutes=10), timedelta(hours=6), timedelta(days=8), timedelta(days=3000))
 
@@ -33,7 +33,8 @@ _BACK = (timedelta(minutes=10), timedelta(hours=6), timedelta(days=8), timedelta
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`goal` is the text itself, also when it was read from a file. `arguments` are the options of `goal
     start` as they were given; `mode` and `max_cost_usd` what they came to. `grace_s` is how late a run that
-    nobody was there for may still begin; zero is never. `origin` is who scheduled it, to a team's policy."""
+    nobody was there for may still begin; zero is never. `origin` is who scheduled it, to a team's policy.
+    With a `queue` workers of it begin the goals and work on them, those that have its `labels`."""
 
     cron: str
     goal: str
@@ -46,6 +47,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     by: str = ""
     origin: Origin | None = None
     scheduled_us: int = 0
+    queue: str = ""
+    labels: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -142,7 +145,7 @@ def due(schedule: Schedule, handled_us: int, now_us: int, zone: tzinfo) -> Due |
     newest = _newest(cron, since, now, zone) or times[-1]
     missed = min(len(times), _MOST_COUNTED)
     late_s = (now - newest).total_seconds()
-    if late_s <= _ON_TIME_S:
+    if late_s <= ON_TIME_S:
         return Due(at_us=_us(newest), how="on time", missed=missed - 1)
     if late_s <= schedule.grace_s:
         return Due(at_us=_us(newest), how="late", missed=missed - 1)

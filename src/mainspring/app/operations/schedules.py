@@ -13,8 +13,9 @@ import msgspec
 from mainspring.app.goals import GoalOptions, goal_text, is_priced
 from mainspring.app.known import workspace_at
 from mainspring.app.operations.daemon import wake_daemon
-from mainspring.app.operations.goals import begin_goal
+from mainspring.app.operations.goals import begin_goal, begin_in_queue
 from mainspring.app.operations.schedule_arguments import arguments_of, options_of
+from mainspring.app.operations.workers import QueuePlace
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.stores import check_folder, folders_seen, sessions_of, shared_files
 from mainspring.app.team_guard import DAEMON
@@ -33,7 +34,8 @@ _FACE = "schedule"
 
 
 class KeptSchedule(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule that the daemon keeps from now on, if it runs; `next_us` is None if its time never comes."""
+    """A schedule that the daemon keeps from now on, if it runs, or workers of its queue; `next_us` is None if
+    its time never comes."""
 
     schedule: Schedule
     next_us: int | None
@@ -58,9 +60,11 @@ async def plan_schedule(
     grace_s: float = GRACE_S,
     is_uncapped: bool = False,
     by: str,
+    place: QueuePlace | None = None,
 ) -> Schedule:
     """The schedule by which a goal (a text, or a file as it is now) begins whenever `cron` says. It is not
-    kept yet. Without a limit of its cost it must be `is_uncapped`."""
+    kept yet. Without a limit of its cost it must be `is_uncapped`. With a `place` workers of that queue begin
+    it and work on it."""
     parse_cron(cron)
     text, _ = goal_text(given)
     _refuse_secrets(config, text, *arguments_of(options))
@@ -84,6 +88,8 @@ async def plan_schedule(
         by=by,
         origin=config.origin,
         scheduled_us=time.time_ns() // 1000,
+        queue=place.queue if place else "",
+        labels=place.labels if place else (),
     )
 
 
@@ -92,7 +98,7 @@ def keep_schedule(config: Config, schedule: Schedule) -> KeptSchedule:
     return KeptSchedule(
         schedule=kept,
         next_us=next_us(kept, kept.scheduled_us, config.zone),
-        is_daemon_running=wake_daemon(config),
+        is_daemon_running=bool(kept.queue) or wake_daemon(config),
     )
 
 
@@ -119,8 +125,8 @@ def forget_schedule(config: Config, schedule: str) -> Schedule:
 
 
 async def fire_schedule(config: Config, schedule: str) -> str:
-    """Begins a schedule's goal now, for the daemon to work on; gives its session. When its time has come, it
-    is whoever scheduled it that begins it."""
+    """Begins a schedule's goal now, for the daemon or a worker to work on; gives its session. When its time
+    has come, it is whoever scheduled it that begins it."""
     found = Schedules(shared_files(config)).find(schedule)
     if found.origin is not None and config.origin.face == DAEMON:
         person = person_on_record(found.origin, "who scheduled this")
@@ -130,6 +136,9 @@ async def fire_schedule(config: Config, schedule: str) -> str:
     options = msgspec.structs.replace(
         given, folder=Path(found.folder), mode=found.mode, by=found.name, set_by=found.origin
     )
+    if found.queue:
+        place = QueuePlace(queue=found.queue, labels=found.labels)
+        return await begin_in_queue(config, found.goal, options, place)
     session = await begin_goal(config, found.goal, options)
     wake_daemon(config)
     return session

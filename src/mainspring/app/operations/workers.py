@@ -13,8 +13,17 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.app.operations.approve import record_answers
-from mainspring.app.stores import check_dispatch, dispatched_queue, folders_seen, sessions_of, work_queue
+from mainspring.app.stores import (
+    check_dispatch,
+    dispatched_queue,
+    folders_seen,
+    sessions_of,
+    shared_files,
+    temporal_schedules,
+    work_queue,
+)
 from mainspring.catalog import DEFAULT_QUEUE, QueuedSession, SessionRow, WorkerRow
+from mainspring.daemon.scheduled import QueuedGoals
 from mainspring.daemon.worker import Worker
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalGiven, Media
@@ -61,8 +70,11 @@ async def run_worker(
         pid=pid,
         version=__version__,
     )
+    sessions, files = sessions_of(config), shared_files(config)
     async with dispatched_queue(config, say) if is_dispatched else work_queue(config) as store:
-        await Worker(config, store, sessions_of(config), me, say).run(is_once=is_once)
+        scheduled = QueuedGoals(config, sessions, files, me, say, store)
+        keep = temporal_schedules(config, scheduled, say) if is_dispatched else scheduled.keep
+        await Worker(config, store, sessions, me, say, None if is_once else keep).run(is_once=is_once)
 
 
 class QueuePlace(msgspec.Struct, frozen=True, kw_only=True):
