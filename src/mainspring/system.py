@@ -11,9 +11,12 @@ import os
 import signal
 import sys
 import time
+from datetime import tzinfo
 from pathlib import Path
 
 import msgspec
+
+from mainspring.errors import UsageError
 
 if sys.platform == "win32":
     import platform
@@ -24,6 +27,7 @@ else:
 _READING = "sessions, show, tail, diff, cost, context, goal report, export, verify, models and doctor"
 _USE_WSL2 = "Use WSL 2, which is Linux: wsl --install"
 
+_CLOCK = Path("/etc/localtime")
 _LOCAL_DISKS = frozenset(["bcachefs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"])
 
 
@@ -203,3 +207,14 @@ def is_local_disk(path: str) -> bool:
     number = f"{os.major(device)}:{os.minor(device)}"
     kinds = [right.split()[0] for left, _, right in mounts if left.split()[2] == number]
     return bool(kinds) and kinds[-1] in _LOCAL_DISKS
+
+
+def zone_name(zone: tzinfo) -> str:
+    """The name under which other machines know the zone of this machine's clock."""
+    name = getattr(zone, "key", "UTC")
+    if name == "local" and not (name := str(_CLOCK.resolve()).partition("/zoneinfo/")[2]):
+        raise UsageError(
+            "The time zone of this machine has no name, by which another one could know it.",
+            remedy="Name it in TZ, as in TZ=Europe/Berlin.",
+        )
+    return name

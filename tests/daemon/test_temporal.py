@@ -261,7 +261,15 @@ def test_what_temporal_did_not_hear_of_is_given_out_by_a_worker_that_looks(share
     assert shared.server.address in shared.run("doctor").stdout
 
 
-CRONS = ("30 4 13 * fri", "*/7 3-5 * jan,jul mon", "0 0 29 2 *", "15 6 1,15 * sat", "@weekly")
+CRONS = (
+    "30 4 13 * fri",
+    "*/7 3-5 * jan,jul mon",
+    "0 0 29 2 *",
+    "15 6 1,15 * sat",
+    "@weekly",
+    "5,50 */6 * * 7",
+    "0 9-17/4 * * tue-thu",
+)
 
 
 def test_what_is_scheduled_is_a_schedule_of_temporal_until_it_is_forgotten(shared: Dispatched) -> None:

@@ -151,7 +151,7 @@ async def dispatched_queue(config: Config, say: Callable[[str], None] = log) -> 
             yield queue
             return
         temporal = _module("daemon.temporal")
-        yield temporal.TemporalQueue(queue, temporal.TemporalServer(config), say)
+        yield temporal.TemporalQueue(queue, temporal.TemporalServer(config, say))
 
 
 def check_dispatch(config: Config) -> None:
@@ -162,15 +162,15 @@ def check_dispatch(config: Config) -> None:
 
 def temporal_server(config: Config) -> TemporalPlace:
     """The Temporal server that the settings name."""
-    return _module("daemon.temporal").TemporalServer(config)
+    return _module("daemon.temporal").TemporalServer(config, log)
 
 
 def temporal_schedules(
     config: Config, scheduled: QueuedGoals, say: Callable[[str], None]
 ) -> Callable[[], Coroutine[Any, Any, None]]:
     """What has Temporal keep what is scheduled."""
-    schedules = _module("daemon.temporal_schedules").TemporalSchedules
-    return schedules(temporal_server(config), scheduled, config.zone, say).keep
+    server = _module("daemon.temporal").TemporalServer(config, say)
+    return _module("daemon.temporal_schedules").TemporalSchedules(server, scheduled, config.zone).keep
 
 
 def tables_of(config: Config, url: str) -> Tables:

@@ -17,23 +17,13 @@ from typing import Any
 
 import msgspec
 from temporalio import activity
+from temporalio import worker as workers
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
-from temporalio.client import Client
+from temporalio.client import Client, ScheduleAlreadyRunningError
 from temporalio.common import Priority
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.worker import (
-    CustomSlotSupplier,
-    FixedSizeSlotSupplier,
-    PollerBehaviorSimpleMaximum,
-    SlotMarkUsedContext,
-    SlotPermit,
-    SlotReleaseContext,
-    SlotReserveContext,
-    Worker,
-    WorkerTuner,
-)
 from temporalio.workflow import NondeterminismError
 
 from mainspring.catalog import ClaimChoice, Claimed, QueuedSession, Release, WorkerRow, WorkQueue
@@ -45,13 +35,11 @@ API_KEY = "TEMPORAL_API_KEY"
 """The variable in which Temporal's own programs look for a key too."""
 _MOST_LABELS = 4
 """A worker asks for every set of its labels, each by a connection that waits."""
-_AGAIN_S = 2.0
-_BEAT_S = 2.0
+_AGAIN_S = _BEAT_S = 2.0
 _LOOK_S = 10.0
 _FORGET_AFTER_S = 600.0
 _OFFERS = 200
 _WITHIN = timedelta(seconds=5)
-_LEAVES_WITHIN = timedelta(seconds=10)
 _UNDONE = ("running", "interrupted", "crashed")
 _WAITING = ("asleep", "blocked", "waiting", "paused", "set aside")
 """What a session may stand at for which there is more to do one day."""
@@ -72,7 +60,8 @@ class _Answer(msgspec.Struct, frozen=True):
 class TemporalServer:
     """The server and namespace that the settings name; connected to when it is needed."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, say: Callable[[str], None]) -> None:
+        self._say, self._problem = say, ""
         self._settings, self._api_key = config.settings.temporal, config.variable(API_KEY)
         self._client: Client | None = None
 
@@ -111,6 +100,22 @@ class TemporalServer:
         except RPCError as error:
             raise self._unavailable(f"has no {STATE.name}: {error.message}") from error
 
+    async def tried(self, do: Callable[[Client], Awaitable[object]]) -> bool:
+        """Whether it was done. What Temporal does not hear of now, it hears of from a worker that looks."""
+        try:
+            await do(await self.client())
+        except ScheduleAlreadyRunningError:  # made by another worker
+            pass
+        except (RPCError, TemporalUnavailable) as error:
+            if isinstance(error, RPCError) and error.status == RPCStatusCode.NOT_FOUND:
+                return True
+            if self._problem != error.message:
+                self._say(f"Temporal: {error.message.removesuffix('.')}; workers see to it later")
+            self._problem = error.message
+            return False
+        self._problem = ""
+        return True
+
     def _unavailable(self, why: str) -> TemporalUnavailable:
         return TemporalUnavailable(
             f"Temporal at {self._settings.address}, namespace {self._settings.namespace}, {why}.",
@@ -122,19 +127,21 @@ class TemporalServer:
 class TemporalQueue:
     """A queue of a store whose sessions Temporal gives out."""
 
-    def __init__(self, queue: WorkQueue, server: TemporalServer, say: Callable[[str], None]) -> None:
-        self._queue, self._server, self._say = queue, server, say
+    def __init__(self, queue: WorkQueue, server: TemporalServer) -> None:
+        self._queue, self._server = queue, server
         self._asked: dict[str, asyncio.Future[_Answer]] = {}
         self._changed = asyncio.Event()
         self._hint: Callable[[], None] = self._changed.set
-        self._problem, self._is_prepared = "", False
+        self._is_prepared = False
 
     async def put(self, item: QueuedSession) -> None:
         before = await self._queue.look(item.session)
         await self._queue.put(item)
         if before is not None and _task_queue(before) != _task_queue(item):
             why = f"moved to {_task_queue(item)}"
-            await self._tried(lambda client: client.get_workflow_handle(item.session).terminate(reason=why))
+            await self._server.tried(
+                lambda client: client.get_workflow_handle(item.session).terminate(reason=why)
+            )
         await self._wake(item, "say")
 
     async def retry(self, session: str) -> bool:
@@ -197,25 +204,25 @@ class TemporalQueue:
                 for session in list(self._asked):
                     self._answer(session, _Answer("given back", again_s=_AGAIN_S))
 
-    def _taker(self, client: Client, name: str, identity: str, room: Callable[[], int]) -> Worker:
-        fixed = FixedSizeSlotSupplier(16)
-        return Worker(
+    def _taker(self, client: Client, name: str, identity: str, room: Callable[[], int]) -> workers.Worker:
+        fixed = workers.FixedSizeSlotSupplier(16)
+        return workers.Worker(
             client,
             task_queue=name,
             identity=identity,
             workflows=[SessionWorkflow],
             activities=[self.work],
-            tuner=WorkerTuner.create_composite(
+            tuner=workers.WorkerTuner.create_composite(
                 workflow_supplier=fixed,
                 activity_supplier=_Room(room, self._asked, self._changed),
                 local_activity_supplier=fixed,
                 nexus_supplier=fixed,
             ),
-            workflow_task_poller_behavior=PollerBehaviorSimpleMaximum(2),
-            activity_task_poller_behavior=PollerBehaviorSimpleMaximum(1),
+            workflow_task_poller_behavior=workers.PollerBehaviorSimpleMaximum(2),
+            activity_task_poller_behavior=workers.PollerBehaviorSimpleMaximum(1),
             # Another worker takes over soon when this one is killed.
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=2),
-            graceful_shutdown_timeout=_LEAVES_WITHIN,
+            graceful_shutdown_timeout=timedelta(seconds=10),
             disable_eager_activity_execution=True,
             # A workflow that another version of this program began ends, and is begun anew.
             workflow_failure_exception_types=[NondeterminismError],
@@ -226,11 +233,7 @@ class TemporalQueue:
         """Works on a session until it waits or ends; gives its state, when it wakes, and if that is all."""
         answer = await self._answered(session)
         if answer.again_s is not None:
-            raise ApplicationError(
-                answer.state,
-                next_retry_delay=timedelta(seconds=answer.again_s),
-                category=ApplicationErrorCategory.BENIGN,
-            )
+            raise look_again(answer.state, answer.again_s)
         return answer.state, answer.wake_us, answer.state not in _WAITING
 
     async def _answered(self, session: str) -> _Answer:
@@ -294,7 +297,7 @@ class TemporalQueue:
     async def _wake(self, item: QueuedSession, why: str) -> bool:
         """Begins the workflow of a session, or tells the one that there is to look."""
 
-        return await self._tried(
+        return await self._server.tried(
             lambda client: client.start_workflow(
                 NAME,
                 item.session,
@@ -306,46 +309,38 @@ class TemporalQueue:
             )
         )
 
-    async def _tried(self, do: Callable[[Client], Awaitable[object]]) -> bool:
-        """Whether Temporal did it. What it does not hear of now, it hears of from a worker that looks."""
-        try:
-            await do(await self._server.client())
-        except (RPCError, TemporalUnavailable) as error:
-            if isinstance(error, RPCError) and error.status == RPCStatusCode.NOT_FOUND:
-                return True
-            if self._problem != error.message:
-                self._say(f"Temporal: {error.message.removesuffix('.')}; workers see to it later")
-            self._problem = error.message
-            return False
-        self._problem = ""
-        return True
+
+def look_again(why: str, after_s: float = _AGAIN_S) -> ApplicationError:
+    """What makes Temporal give it to some worker again."""
+    delay, category = timedelta(seconds=after_s), ApplicationErrorCategory.BENIGN
+    return ApplicationError(why, next_retry_delay=delay, category=category)
 
 
-class _Room(CustomSlotSupplier):
+class _Room(workers.CustomSlotSupplier):
     """Lets a worker ask for more while it has room: sessions that sleep take none."""
 
     def __init__(self, room: Callable[[], int], asked: Collection[str], changed: asyncio.Event) -> None:
         self._room, self._asked, self._changed = room, asked, changed
-        self._given: set[SlotPermit] = set()
+        self._given: set[workers.SlotPermit] = set()
         self._loop = asyncio.get_running_loop()
 
-    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:  # noqa: ARG002
+    async def reserve_slot(self, ctx: workers.SlotReserveContext) -> workers.SlotPermit:  # noqa: ARG002
         while max(len(self._given), len(self._asked)) >= self._room():
             self._changed.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_BEAT_S):
                     await self._changed.wait()
-        permit = SlotPermit()
+        permit = workers.SlotPermit()
         self._given.add(permit)
         return permit
 
-    def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:  # noqa: ARG002
+    def try_reserve_slot(self, ctx: workers.SlotReserveContext) -> workers.SlotPermit | None:  # noqa: ARG002
         return None
 
-    def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
+    def mark_slot_used(self, ctx: workers.SlotMarkUsedContext) -> None:
         pass
 
-    def release_slot(self, ctx: SlotReleaseContext) -> None:
+    def release_slot(self, ctx: workers.SlotReleaseContext) -> None:
         self._given.discard(ctx.permit)
         with suppress(RuntimeError):  # the loop may have ended with the worker
             self._loop.call_soon_threadsafe(self._changed.set)

@@ -21,14 +21,11 @@ BEGIN = "mainspring-begin"
 STATE = SearchAttributeKey.for_keyword("MainspringState")
 
 _TIME = SearchAttributeKey.for_datetime("TemporalScheduledStartTime")
-_BEGINS_WITHIN = timedelta(minutes=5)
 _HEARTBEAT = timedelta(seconds=10)
 """A worker that is not heard of for so long is gone; the lease of its session may last longer."""
 _EVERY_2_S = RetryPolicy(initial_interval=timedelta(seconds=2), backoff_coefficient=1.0)
-_WORKS_AT_MOST = timedelta(days=365)
 _EVENTS = 200
 """A run of the workflow ends after so many events, and the next one goes on: histories stay small."""
-_AT_WORK = "at work"
 
 
 @workflow.defn(name=NAME, sandboxed=False)
@@ -47,12 +44,12 @@ class SessionWorkflow:
         """Gives the state in which the session was left."""
         while True:
             self._is_poked = False
-            _show(_AT_WORK)
+            _show("at work")
             state, wake_us, is_over = await workflow.execute_activity(
                 WORK,
                 session,
                 result_type=tuple[str, int | None, bool],
-                start_to_close_timeout=_WORKS_AT_MOST,
+                start_to_close_timeout=timedelta(days=365),
                 heartbeat_timeout=_HEARTBEAT,
                 retry_policy=_EVERY_2_S,
             )
@@ -82,7 +79,7 @@ class ScheduleWorkflow:
             BEGIN,
             args=(schedule, int(at.timestamp() * 1e6)),
             result_type=str,
-            start_to_close_timeout=_BEGINS_WITHIN,
+            start_to_close_timeout=timedelta(minutes=5),
             retry_policy=_EVERY_2_S,
         )
 

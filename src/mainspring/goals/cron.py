@@ -74,6 +74,15 @@ def parse_cron(text: str) -> Cron:
     return cron
 
 
+def single_days(text: str) -> list[str]:
+    """The schedules that come, all together, when this one does, of which each restricts one kind of day at
+    most: not everybody takes two as cron does."""
+    if not parse_cron(text).is_either:
+        return [text]
+    minute, hour, day, month, weekday = text.split()
+    return [f"{minute} {hour} {day} {month} *", f"{minute} {hour} * {month} {weekday}"]
+
+
 def next_after(cron: Cron, after: datetime, zone: tzinfo) -> datetime | None:
     """The first time after this one, in UTC; None when there is none in sight."""
     after = after.astimezone(UTC)
