@@ -113,6 +113,8 @@ def test_what_makes_no_sense_is_refused(shared: Shared, words: tuple[str, ...], 
 
 
 def test_a_machine_without_a_shared_store_says_what_a_worker_needs(shared: Shared) -> None:
+    kept = shared.run("goal", "schedule", "@daily", "go", "--queue", "a", "--yes", *FREE, MAINSPRING_STORE="")
+    assert (kept.returncode, "need a store that machines share" in kept.stderr) == (2, True)
     refused = shared.run("worker", MAINSPRING_STORE="")
     assert (refused.returncode, "need a store that machines share" in refused.stderr) == (2, True)
 

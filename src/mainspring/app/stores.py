@@ -128,14 +128,19 @@ async def session_folder_of(config: Config, session: str) -> str:
     return await store.folder_named(session) or ""
 
 
-@asynccontextmanager
-async def work_queue(config: Config) -> AsyncGenerator[WorkQueue]:
-    """The work that machines share; `UsageError` when sessions are kept in files of this machine."""
+def check_shared(config: Config) -> None:
+    """Raises `UsageError` when sessions are kept in files of this machine, of which no worker knows."""
     if not config.store_url:
         raise UsageError(
             "Workers and queues need a store that machines share.",
             remedy="Name a database: mainspring config set store.url postgresql://user@host:5432/database",
         )
+
+
+@asynccontextmanager
+async def work_queue(config: Config) -> AsyncGenerator[WorkQueue]:
+    """The work that machines share; `UsageError` when sessions are kept in files of this machine."""
+    check_shared(config)
     queue = _module("catalog.postgres_queue").PostgresQueue(shared_sessions(config, config.store_url))
     try:
         yield queue

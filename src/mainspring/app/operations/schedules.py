@@ -17,7 +17,7 @@ from mainspring.app.operations.goals import begin_goal, begin_in_queue
 from mainspring.app.operations.schedule_arguments import arguments_of, options_of
 from mainspring.app.operations.workers import QueuePlace
 from mainspring.app.policies import DEFAULT_MODE
-from mainspring.app.stores import check_folder, folders_seen, sessions_of, shared_files
+from mainspring.app.stores import check_folder, check_shared, folders_seen, sessions_of, shared_files
 from mainspring.app.team_guard import DAEMON
 from mainspring.app.workspaces import check_workspace
 from mainspring.daemon.files import DaemonFiles, Handled, HandledSchedules
@@ -66,6 +66,8 @@ async def plan_schedule(
     kept yet. Without a limit of its cost it must be `is_uncapped`. With a `place` workers of that queue begin
     it and work on it."""
     parse_cron(cron)
+    if place is not None:
+        check_shared(config)
     text, _ = goal_text(given)
     _refuse_secrets(config, text, *arguments_of(options))
     folder = workspace_at(options.folder)
