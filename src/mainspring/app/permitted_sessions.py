@@ -200,7 +200,7 @@ class PermittedSessions(Sessions):
 
 def project_folder(row: SessionRow, store: Sessions, config: Config) -> str:
     """The folder that the work of a listed session is about; lists have it without secrets."""
-    return _expanded(row.id, row.project or row.workspace, store, config)
+    return _expanded(row.id, row.folder, store, config)
 
 
 def _expanded(session: str, folder: str, store: Sessions, config: Config) -> str:

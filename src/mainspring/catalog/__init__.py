@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from mainspring.catalog.families import DOCS_TITLE
-from mainspring.catalog.fold import Purpose, SessionFold, SessionRow, SessionSpend, Spent, local_day, take
+from mainspring.catalog.fold import SessionFold, SessionRow, local_day, take
 from mainspring.catalog.prefixes import match_prefix, none_begins_with
 from mainspring.catalog.queue import (
     DEFAULT_QUEUE,
@@ -28,6 +28,7 @@ from mainspring.catalog.queue import (
     WorkerRow,
     WorkQueue,
 )
+from mainspring.catalog.spent import Purpose, SessionSpend, Spent
 from mainspring.disk.owner import Owner
 from mainspring.disk.shared_files import SharedFiles
 from mainspring.events import Origin

@@ -13,8 +13,9 @@ import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 
-from mainspring.catalog.fold import SessionSpend, Spent, local_day
+from mainspring.catalog.fold import local_day
 from mainspring.catalog.folder import SessionFiles
+from mainspring.catalog.spent import SessionSpend, Spent
 from mainspring.disk.files import closing_descriptor
 from mainspring.errors import JournalUnwritable
 from mainspring.system import try_lock

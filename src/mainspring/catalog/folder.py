@@ -11,9 +11,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mainspring.catalog.fold import SessionRow, SessionSpend
+from mainspring.catalog.fold import SessionRow
 from mainspring.catalog.index import list_sessions, list_spends
 from mainspring.catalog.prefixes import match_prefix
+from mainspring.catalog.spent import SessionSpend
 from mainspring.disk.files import make_folder, sync
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import check_system

@@ -21,7 +21,8 @@ from typing import Any
 import apsw
 import msgspec
 
-from mainspring.catalog.fold import SessionFold, SessionRow, SessionSpend, advance, row_of
+from mainspring.catalog.fold import SessionFold, SessionRow, advance, row_of
+from mainspring.catalog.spent import SessionSpend
 from mainspring.disk.files import make_file
 from mainspring.disk.owner import owner_of
 from mainspring.errors import JournalError

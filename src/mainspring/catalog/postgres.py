@@ -19,11 +19,12 @@ import msgspec
 
 from mainspring.catalog.compose import composed
 from mainspring.catalog.day import spent_today
-from mainspring.catalog.fold import SessionFold, SessionRow, SessionSpend, Spent, advance, row_of
+from mainspring.catalog.fold import SessionFold, SessionRow, advance, row_of
 from mainspring.catalog.folder import unknown, valid_id
 from mainspring.catalog.fork import changed_start, copied, shared_events
 from mainspring.catalog.index import fold_version
 from mainspring.catalog.prefixes import match_prefix
+from mainspring.catalog.spent import SessionSpend, Spent
 from mainspring.catalog.waited_events import WaitedEvents
 from mainspring.disk.files import make_folder
 from mainspring.disk.ids import new_id

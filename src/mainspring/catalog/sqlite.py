@@ -18,9 +18,10 @@ import msgspec
 
 from mainspring.catalog.compose import compose
 from mainspring.catalog.day import Today
-from mainspring.catalog.fold import SessionRow, SessionSpend
+from mainspring.catalog.fold import SessionRow
 from mainspring.catalog.folder import SessionFiles
 from mainspring.catalog.fork import fork
+from mainspring.catalog.spent import SessionSpend
 from mainspring.catalog.transfer import export, import_journal
 from mainspring.disk.files import make_folder
 from mainspring.disk.owner import Owner, owned, owner_of

@@ -51,7 +51,7 @@ class Fleet:
         asked: tuple[OpenQuestion, ...] | None = None
         while True:
             (listed, questions), sees = await self._look(), await visible()
-            rows = {row.id: row for row in listed if sees(row.project or row.workspace)}
+            rows = {row.id: row for row in listed if sees(row.folder)}
             listed = list(rows.values())
             questions = tuple(each for each in questions if each.session in rows)
             now = FleetNow(

@@ -21,10 +21,11 @@ from typing import BinaryIO
 import msgspec
 
 from mainspring.catalog.day import spent_today
-from mainspring.catalog.fold import SessionFold, SessionRow, SessionSpend, Spent, advance, row_of
+from mainspring.catalog.fold import SessionFold, SessionRow, advance, row_of
 from mainspring.catalog.folder import unknown, valid_id
 from mainspring.catalog.fork import changed_start, first_body, shared_events
 from mainspring.catalog.prefixes import match_prefix
+from mainspring.catalog.spent import SessionSpend, Spent
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import Owner, refusal, this_process
 from mainspring.disk.shared_files import LocalFiles

@@ -73,7 +73,7 @@ async def usage(config: Config, by: Sequence[UsageKey], wanted: UsageFilter) -> 
         if each.problem:
             unreadable.append(UnreadableSession(each.id, each.problem))
         row = sessions.get(each.id)
-        project = row.project or row.workspace if row else ""
+        project = row.folder if row else ""
         for purpose, one in each.spent.items():
             if wanted.has(purpose, project):
                 key = tuple(_value(name, purpose, each.id, row) for name in by)
@@ -106,7 +106,7 @@ def _value(name: UsageKey, purpose: Purpose, session: str, row: SessionRow | Non
         case "person":
             return purpose.person
         case "project":
-            return row.project or row.workspace if row else ""
+            return row.folder if row else ""
         case "model":
             return purpose.model
         case "day":

@@ -200,7 +200,7 @@ async def fleet(config: Config) -> WorkerFleet:
     sessions = tuple(
         _fleet_row(item, row, now_us)
         for item in items
-        if (row := rows.get(item.session)) is not None and is_seen(row.project or row.workspace)
+        if (row := rows.get(item.session)) is not None and is_seen(row.folder)
     )
     names = dict.fromkeys([*(each.queue for each in workers), *(each.queue for each in sessions)])
     queues = tuple(_queue_row(name, workers, sessions) for name in sorted(names))
