@@ -28,7 +28,7 @@ class _Growing(msgspec.Struct):
 
 
 class ReplyBuilder:
-    """The message so far. `characters` counts what was received, whether or not it is still part of it."""
+    """The message so far, of so many `characters`."""
 
     def __init__(self) -> None:
         self._parts: list[_Growing] = []
@@ -38,6 +38,7 @@ class ReplyBuilder:
     def clear(self) -> None:
         self._parts.clear()
         self._calls.clear()
+        self.characters = 0
 
     def add(self, delta: TextDelta | ThinkingDelta | CallDelta) -> None:
         match delta:

@@ -15,7 +15,7 @@ from mainspring.models import Model, Request, UserMessage
 from mainspring.turns.calls import run_calls
 from mainspring.turns.endings import End, refused, run_to_end
 from mainspring.turns.failover import await_quota, fail_over
-from mainspring.turns.model_request import ask
+from mainspring.turns.model_request import NothingLeft, ask
 from mainspring.turns.output import check_output
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.small import as_asked, is_asked_for_effect, told_dropped
@@ -104,7 +104,7 @@ async def _step(runtime: Runtime) -> End | None:
         reply, finished = await ask(
             runtime, model, request, reservation, input_tokens=input_tokens, step=step, show=runtime.show
         )
-    except ContextOverflow:
+    except (ContextOverflow, NothingLeft):
         return None
     except (MediaRefused, BadRequest) as error:
         await leave_out_refused_media(runtime, error)

@@ -30,6 +30,9 @@ from mainspring.models import Model, Price
 from mainspring.models.output import wanted_output
 from mainspring.turns.runtime import Runtime, lineage
 
+RETRY = "retry"
+"""The source of a spend that is an attempt which broke off, and was made again."""
+
 
 class Reservation(msgspec.Struct, frozen=True):
     """What was set aside, at which price. `max_output_tokens` is what the reply may have at most, None when
@@ -186,6 +189,28 @@ async def settle(
         limits, today = each.limits, _day_of(each.limits, reservation.today)
         warnings = (*ledger.warnings(settled, limits), *ledger.day_warnings(settled, limits, today))
         await each.record(settled, *warnings, *(events if each is runtime else ()))
+
+
+async def settle_broken(
+    runtime: Runtime, reservation: Reservation, usage: Usage, attempt: int
+) -> Refusal | None:
+    """Records what an attempt cost that broke off, of a request that is made again under the same
+    reservation; why it may not be, if that has become too dear."""
+    reserved = msgspec.structs.replace(
+        reservation.reserved,
+        spend=f"{reservation.reserved.spend}:{attempt}",
+        source=RETRY,
+        tokens=usage.total_tokens,
+        usd=cost_usd(reservation, usage),
+        request_sha256="",
+    )
+    for each in lineage(runtime):
+        each.state.ledger.hold(_seen_by(each, runtime, reserved))
+    for each in reversed(tuple(lineage(runtime))):
+        await each.record(_seen_by(each, runtime, reserved))
+    await settle(runtime, msgspec.structs.replace(reservation, reserved=reserved), usage)
+    held = reservation.reserved
+    return overspent(runtime, reservation, Usage(input_tokens=held.tokens), held.usd)
 
 
 def _day_of(limits: Limits, today: Tally | None) -> Tally | None:

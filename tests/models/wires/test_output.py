@@ -54,6 +54,40 @@ def test_a_small_limit_still_has_room(wire: str, model: str, effort: Any, limit:
     assert budget <= limit * 3 / 4
 
 
+def level(wire: str, model: str, effort: Any, limit: int | None) -> str:
+    """The level of thinking that is asked for."""
+    request = Request("s", (), [], max_output_tokens=limit, effort=effort)
+    body = msgspec.json.decode(build(wire, model=model).body(request))
+    match wire:
+        case "anthropic":
+            return body["output_config"]["effort"]
+        case "gemini":
+            return body["generationConfig"]["thinkingConfig"]["thinkingLevel"]
+        case "responses":
+            return body["reasoning"]["effort"]
+        case _:
+            return body["reasoning_effort"]
+
+
+@pytest.mark.parametrize(
+    ("wire", "model", "most"),
+    [
+        ("anthropic", "claude-opus-4-7", "max"),
+        ("gemini", "gemini-3-pro", "high"),
+        ("responses", "gpt-5", "xhigh"),
+        ("chat", "x", "high"),
+    ],
+)
+def test_a_model_that_is_told_a_level_thinks_no_longer_than_leaves_room(
+    wire: str, model: str, most: str
+) -> None:
+    # 4,000, 10,000 and 16,000 tokens of thinking are usual for the lower ones, 48,000 for the highest.
+    limits = (1_000, 9_886, 13_400, 21_400, 64_000, None)
+    assert [level(wire, model, "max", limit) for limit in limits][-2:] == [most, most]
+    assert [level(wire, model, "high", limit) for limit in limits[:4]] == ["low", "low", "medium", "high"]
+    assert {level(wire, model, "low", limit) for limit in limits} == {"low"}
+
+
 @pytest.mark.parametrize(
     ("cap", "effort", "least"),
     [

@@ -27,7 +27,7 @@ from mainspring.models import (
 )
 from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
-from mainspring.models.output import thinking_share, wanted_output
+from mainspring.models.output import fitting_effort, thinking_share, wanted_output
 from mainspring.models.structured import has_maps, without_limits
 from mainspring.models.wires.counts import Count, counted, number
 from mainspring.models.wires.http import StreamReader
@@ -121,7 +121,7 @@ class AnthropicModel(Wire):
                 }
                 for tool in request.tools
             ]
-        effort = self._effort(request)
+        effort = fitting_effort(self._effort(request), self._output_limit(request))
         if effort and self._thinks_by_effort():
             fields["output_config"] = {"effort": effort}
         if request.schema is not None:

@@ -25,6 +25,7 @@ from mainspring.models import (
 )
 from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
+from mainspring.models.output import fitting_effort
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.structured import named_schema
 from mainspring.models.wires.cache_marks import CACHE_MARK, marked_for_cache, with_cache_mark
@@ -104,7 +105,7 @@ class ChatModel(Wire):
         sampling = {"temperature": request.temperature, "seed": request.seed}
         sampling["thinking_budget_tokens"] = request.thinking_tokens  # llama.cpp
         fields |= {name: value for name, value in sampling.items() if value is not None}
-        effort = self._effort(request)
+        effort = fitting_effort(self._effort(request), self._output_limit(request))
         if effort and self._quirks.effort:
             word = self._quirks.max_effort if effort == "max" else effort
             fields[self._quirks.effort] = {"effort": word} if self._quirks.effort == "reasoning" else word

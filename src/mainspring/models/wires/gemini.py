@@ -28,7 +28,7 @@ from mainspring.models import (
 )
 from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
-from mainspring.models.output import thinking_share
+from mainspring.models.output import fitting_effort, thinking_share
 from mainspring.models.wires.counts import Count, counted, number
 from mainspring.models.wires.http import StreamReader
 from mainspring.models.wires.messages import (
@@ -161,6 +161,7 @@ class GeminiModel(Wire):
 
 def _thinking(model: str, effort: Effort | None, limit: int | None) -> dict[str, Any]:
     if not _WITH_BUDGET.search(model):
+        effort = fitting_effort(effort, limit)
         return {"includeThoughts": True, **({"thinkingLevel": _LEVELS[effort]} if effort else {})}
     if limit is None:
         return {"includeThoughts": True, **({"thinkingBudget": _BUDGETS[effort]} if effort else {})}

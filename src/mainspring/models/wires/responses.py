@@ -25,6 +25,7 @@ from mainspring.models import (
 )
 from mainspring.models.attachments import LIMITS
 from mainspring.models.failures import Endpoint, dropped, refused
+from mainspring.models.output import fitting_effort
 from mainspring.models.structured import named_schema
 from mainspring.models.wires.counts import Count, counted
 from mainspring.models.wires.http import StreamReader
@@ -75,7 +76,7 @@ class ResponsesModel(Wire):
         if self._endpoint.model.startswith(_WITHOUT_REASONING):
             fields |= {"temperature": request.temperature} if request.temperature is not None else {}
         else:
-            effort = self._effort(request)
+            effort = fitting_effort(self._effort(request), self._output_limit(request))
             fields["include"] = ["reasoning.encrypted_content"]
             fields["reasoning"] = {"summary": "auto"}
             if effort:
