@@ -29,7 +29,6 @@ from mainspring.models.providers import ModelSpec, find_key, provider_of
 from mainspring.models.records import ModelRecord, record_of, settings_for
 from mainspring.models.restricted import Restricted
 from mainspring.models.retry import Retried
-from mainspring.models.scripted import ScriptedModel, load_script
 from mainspring.models.served import ServedModel
 from mainspring.models.tiers import find_tier, model_of
 from mainspring.models.wrapper import WithContextSize
@@ -60,7 +59,11 @@ def build_model(spec: str, config: Config) -> Model:
     if spec == "local" or spec.startswith("local/"):
         return build_local(spec, config)
     if spec.startswith("scripted@"):
-        return ScriptedModel(load_script(Path(spec.removeprefix("scripted@"))), name=spec)
+        scripted = import_module("mainspring.models.scripted")
+        script: Model = scripted.ScriptedModel(
+            scripted.load_script(Path(spec.removeprefix("scripted@"))), name=spec
+        )
+        return script
     if made := plugin_model(spec, config):
         return made
     _refuse_unread_key(spec, config)

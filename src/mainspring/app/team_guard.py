@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -51,8 +50,7 @@ DAEMON = "daemon"
 _REMEDY = "`mainspring policy show` says what holds here; ask an admin."
 
 
-@dataclass(frozen=True)
-class TeamHold:
+class TeamHold(msgspec.Struct, frozen=True):
     """What a team holds whoever gives the commands to, in a folder."""
 
     config: Config
@@ -121,7 +119,7 @@ async def hold_in(config: Config, folder: Path, *, is_new: bool, owner: Origin |
         owned = person_on_record(owner, "who said last what the daemon goes on with")
         config = msgspec.structs.replace(config, person=owned)
     owned_by = person_on_record(owner, "who said last what is worked on") if owner and owner.user else None
-    hold = replace(hold_of(config, folder), owner=owned_by)
+    hold = msgspec.structs.replace(hold_of(config, folder), owner=owned_by)
     if may_have_policy(config):
         policies = await asyncio.to_thread(team_policies, config)
         goes_on = "say" if config.origin.face == PROGRAM else "approve"  # else a face decided what it is for

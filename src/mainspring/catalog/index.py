@@ -43,7 +43,6 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 _ENCODE = msgspec.json.Encoder().encode
-_DECODE = msgspec.json.Decoder(_Known).decode
 
 
 def list_sessions(index: Path, folder: Path, names: Iterable[str]) -> list[SessionRow]:
@@ -126,8 +125,9 @@ def _load(index: Path) -> dict[str, _Known]:
             connection.set_busy_timeout(1000)
             if connection.pragma("user_version") != fold_version():
                 return {}
+            decode = msgspec.json.Decoder(_Known).decode
             rows: list[Any] = connection.execute("SELECT id, known, crc FROM sessions").fetchall()
-            return {name: _DECODE(known) for name, known, crc in rows if zlib.crc32(known) == crc}
+            return {name: decode(known) for name, known, crc in rows if zlib.crc32(known) == crc}
     except (apsw.Error, msgspec.MsgspecError, UnicodeDecodeError, TypeError):
         return {}
 

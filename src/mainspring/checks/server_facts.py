@@ -7,12 +7,14 @@ lies in the project, or that runs what the project brings, is code of the projec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from mainspring.checks.settings import ChecksSettings, LanguageServerSettings
 
 
-class ServerFacts(NamedTuple):
+class ServerFacts(msgspec.Struct, frozen=True):
     """`languages` are what the protocol calls files by the end of their names. `waits_for` is the message
     by which a server tells that it knows the project, where it answers wrongly or not at all before;
     `asks_tsserver` says that diagnostics are had by a command of its own; `is_linter` that it knows of no
@@ -165,10 +167,12 @@ def server_rows(settings: ChecksSettings) -> list[ServerFacts]:
 def _changed(known: ServerFacts | None, name: str, said: LanguageServerSettings) -> ServerFacts:
     facts = known or ServerFacts(name, name, {}, ())
     if said.command:
-        facts = facts._replace(program=said.command[0], arguments=said.command[1:])
+        facts = msgspec.structs.replace(facts, program=said.command[0], arguments=said.command[1:])
     if said.files:
         language = said.language or name
-        facts = facts._replace(languages={end: facts.languages.get(end, language) for end in said.files})
-    return facts._replace(
-        marks=said.marks or facts.marks, options={**facts.options, **said.options} or facts.options
+        facts = msgspec.structs.replace(
+            facts, languages={end: facts.languages.get(end, language) for end in said.files}
+        )
+    return msgspec.structs.replace(
+        facts, marks=said.marks or facts.marks, options={**facts.options, **said.options} or facts.options
     )

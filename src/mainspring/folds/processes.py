@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,6 @@ import msgspec
 from mainspring.errors import SandboxError
 from mainspring.events import Event, NoteAdded, ProcessEnded, ProcessStarted, Recorded
 from mainspring.sandbox.background import Background, Status
-from mainspring.sandbox.held import release
 
 FOLDER = "processes"
 """Below a session's own folder; each process has one there, named by its handle."""
@@ -134,7 +134,8 @@ async def settled(process: Process, status: Status | None, *, call: str = "") ->
     ended = end_of(process, status, call=call)
     if ended is None:
         return None
-    aside = await asyncio.to_thread(release, process.background.folder)
+    held = import_module("mainspring.sandbox.held")  # needed when a process has ended
+    aside = await asyncio.to_thread(held.release, process.background.folder)
     return msgspec.structs.replace(ended, set_aside=aside) if aside else ended
 
 

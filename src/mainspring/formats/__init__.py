@@ -5,6 +5,7 @@ is imported here, so that it starts quickly.
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +19,7 @@ PACKAGES = {
     "python_calamine": "python-calamine",
 }
 """By their modules: what the extra `documents` brings."""
+_ENDS = frozenset({"pdf", "docx", "xlsx", "xlsm", "pptx"})
 
 
 class DocumentError(Exception):
@@ -31,6 +33,12 @@ def module(name: str) -> Any:
     except ModuleNotFoundError as error:
         package = PACKAGES.get(name.partition(".")[0], name)
         raise DocumentError(f"{package} is not installed: pip install 'mainspring[documents]'") from error
+
+
+def is_for_documents(pattern: str) -> bool:
+    """Whether a name, or a pattern of names (`*.{pdf,docx}`), asks for documents."""
+    ends = re.split(r"[^a-z]+", pattern.lower().rpartition(".")[2])
+    return not _ENDS.isdisjoint(ends)
 
 
 def kind_of(data: bytes) -> str:

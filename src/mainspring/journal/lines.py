@@ -72,7 +72,6 @@ class EventLine(msgspec.Struct, frozen=True, kw_only=True, tag="event", tag_fiel
 
 
 _ENCODE = msgspec.json.Encoder().encode
-_DECODE_LINE = msgspec.json.Decoder(BlobLine | EventLine).decode
 
 
 def write_journal(
@@ -146,9 +145,10 @@ def read_lines(
 ) -> Iterator[tuple[str, bytes] | Row]:
     """The blobs, each by its hash, and the events of the lines after the header, checked."""
     seq, head = 0, hashchain.GENESIS
+    decode_line = msgspec.json.Decoder(BlobLine | EventLine).decode
     for number, text in enumerate(lines, 2):
         try:
-            line: BlobLine | EventLine = _DECODE_LINE(text)
+            line: BlobLine | EventLine = decode_line(text)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise refused(f"line {number} cannot be read ({error})", seq + 1) from error
         match line:

@@ -6,7 +6,6 @@ or a search does not read it again.
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,7 +25,6 @@ from mainspring.tools import ToolFailed
 
 INSTALL = "pip install 'mainspring[documents]'"
 _NEEDED = {"pdf": "pypdfium2", "docx": "docx", "xlsx": "python_calamine"}
-_ENDS = frozenset({"pdf", "docx", "xlsx", "xlsm", "pptx"})
 _TIME_S = 60.0
 _LIMITS = ProcessLimits(cpu_s=30, memory_bytes=1024 * MIB, processes=64, file_bytes=MIB)
 _MAX_ANSWER = 96 * MIB
@@ -46,12 +44,6 @@ class ReadingPlace(Protocol):
     def files(self) -> Files: ...
     @property
     def sandbox(self) -> Callable[[], Awaitable[Sandbox]]: ...
-
-
-def is_for_documents(pattern: str) -> bool:
-    """Whether a name, or a pattern of names (`*.{pdf,docx}`), asks for documents."""
-    ends = re.split(r"[^a-z]+", pattern.lower().rpartition(".")[2])
-    return not _ENDS.isdisjoint(ends)
 
 
 async def document_text(place: ReadingPlace, path: str, data: bytes, kind: str) -> str:

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -16,11 +17,11 @@ from msgspec import Meta
 
 from mainspring.errors import PathRefused, UsageError
 from mainspring.events.counts import plural
+from mainspring.formats import is_for_documents, kind_of
 from mainspring.sandbox import CommandResult
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.regex import check_pattern, matching
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
-from mainspring.tools.documents import document_text, is_for_documents, kind_of
 from mainspring.tools.files import described, explained, look_at
 from mainspring.tools.globs import glob_regex
 from mainspring.tools.schema import Arguments
@@ -98,7 +99,8 @@ async def _documents(
         try:
             data = (await look_at(place, str(listing.root / path))).data
             if kind := kind_of(data):
-                texts.append((path, await document_text(place, path, data, kind)))
+                documents = import_module("mainspring.tools.documents")  # loads what confines their reader
+                texts.append((path, await documents.document_text(place, path, data, kind)))
         except ToolFailed as error:
             not_read[path] = str(error)
     return texts, not_read

@@ -4,6 +4,7 @@ media, and what an earlier call had to leave out.
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +13,10 @@ from msgspec import Meta
 from mainspring.context.stubs import EVENT
 from mainspring.errors import JournalDamaged, UsageError
 from mainspring.events import Media
+from mainspring.formats import kind_of
 from mainspring.sandbox.files import Content
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.bounds import HANDLE
-from mainspring.tools.documents import document_text, kind_of
 from mainspring.tools.files import described, look_at
 from mainspring.tools.notebook import notebook_text
 from mainspring.tools.reread import is_file, unchanged
@@ -95,7 +96,9 @@ async def _image(place: CallContext, path: str, data: bytes, media_type: str) ->
 
 async def _text(place: CallContext, path: str, data: bytes) -> str:
     if kind := kind_of(data):
-        return await document_text(place, path, data, kind)
+        documents = import_module("mainspring.tools.documents")  # loads what confines their reader
+        text: str = await documents.document_text(place, path, data, kind)
+        return text
     decoded = decode(data)
     if decoded is None:
         raise ToolFailed(f"{path} is a binary file of {len(data):,} bytes and has no text to show.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,7 +28,6 @@ from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
 from mainspring.waits.describe import duration
-from mainspring.waits.hold import hold
 from mainspring.waits.patience import Patience
 
 _LONGEST_S = 1e10
@@ -73,6 +73,7 @@ async def _run(arguments: WaitArguments, place: CallContext) -> Output:
         stall_s=arguments.stall_minutes * 60 if arguments.stall_minutes else None,
         call=place.call,
     )
+    hold = import_module("mainspring.waits.hold").hold  # loads all that can be waited for
     try:
         return Output(text=_told(await hold(waiting, started)))
     except UsageError as error:

@@ -10,13 +10,13 @@ may.
 from __future__ import annotations
 
 import time
+from importlib import import_module
 
 from mainspring.errors import ELSEWHERE, ModelError
 from mainspring.events import ModelChosen, OnQuota, Recorded, RequestFailed, WaitStarted
 from mainspring.events.moments import date_of
 from mainspring.turns.endings import End
 from mainspring.turns.runtime import Runtime, time_left
-from mainspring.waits.hold import hold
 
 _LEAST_S, _MOST_LEAST_S = 10.0, 600.0
 """How long is waited at least after a wait in vain: a provider may ask for no seconds, again and again."""
@@ -70,7 +70,7 @@ async def await_quota(runtime: Runtime) -> End | None:
     end of the turn when that would take too long."""
     for wait in runtime.state.waits.open:
         if _is_for_model(wait.started):
-            await hold(runtime.waiting, wait.started)
+            await _hold(runtime, wait.started)
     state = runtime.state
     reset = _first_reset(runtime)
     if reset is None or any(name not in state.failed_models for name in (state.model, *state.fallbacks)):
@@ -82,8 +82,14 @@ async def await_quota(runtime: Runtime) -> End | None:
         await _choose(runtime, model, "it answers first again")
     reason = state.failed_models[model].message
     on = OnQuota(model=model, at_us=at_us)
-    await hold(runtime.waiting, WaitStarted(wait=f"quota-{state.step}", conditions=(on,), reason=reason))
+    await _hold(runtime, WaitStarted(wait=f"quota-{state.step}", conditions=(on,), reason=reason))
     return None
+
+
+async def _hold(runtime: Runtime, wait: WaitStarted) -> None:
+    await import_module("mainspring.waits.hold").hold(
+        runtime.waiting, wait
+    )  # loads all that can be waited for
 
 
 async def _choose(runtime: Runtime, name: str, reason: str) -> None:

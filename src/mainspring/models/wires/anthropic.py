@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -284,7 +285,11 @@ class _Event(msgspec.Struct, gc=False):
     stop_reason: str | None = None
 
 
-_EVENT = msgspec.json.Decoder(_Event)
+@cache  # built while the model thinks
+def _events() -> msgspec.json.Decoder[_Event]:
+    return msgspec.json.Decoder(_Event)
+
+
 _STOPS: dict[str, Stop] = {
     "end_turn": "end",
     "stop_sequence": "end",
@@ -306,7 +311,7 @@ class _Reader:
         self.is_done = False
 
     def feed(self, data: bytes) -> list[StreamItem]:
-        event = _EVENT.decode(data)
+        event = _events().decode(data)
         match event.type:
             case "content_block_delta" if event.delta:
                 return self._delta(event.index, event.delta)

@@ -7,6 +7,7 @@ here, and only here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Unpack
 
 import msgspec
@@ -290,7 +291,10 @@ class _Chunk(msgspec.Struct, gc=False):
     error: Any = None
 
 
-_CHUNK = msgspec.json.Decoder(_Chunk)
+@cache  # built while the model thinks
+def _chunks() -> msgspec.json.Decoder[_Chunk]:
+    return msgspec.json.Decoder(_Chunk)
+
 
 _STOPS: dict[str, Stop] = {
     "stop": "end",
@@ -321,7 +325,7 @@ class _Reader:
         if data == b"[DONE]":
             self.is_done = True
             return []
-        chunk = _CHUNK.decode(data)
+        chunk = _chunks().decode(data)
         if chunk.error:
             raise refused(self._endpoint, 0, data)
         usage = chunk.usage or (chunk.x_groq.usage if chunk.x_groq else None)

@@ -7,6 +7,7 @@ that another provider asked for have none; newer models are told not to look for
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -233,7 +234,11 @@ class _Chunk(msgspec.Struct, rename="camel"):
     error: Any = None
 
 
-_CHUNK = msgspec.json.Decoder(_Chunk)
+@cache  # built while the model thinks
+def _chunks() -> msgspec.json.Decoder[_Chunk]:
+    return msgspec.json.Decoder(_Chunk)
+
+
 _STOPS: dict[str, Stop] = {
     "MAX_TOKENS": "length",
     "SAFETY": "refused",
@@ -256,7 +261,7 @@ class _Reader:
         self.is_done = False
 
     def feed(self, data: bytes) -> list[StreamItem]:
-        chunk = _CHUNK.decode(data)
+        chunk = _chunks().decode(data)
         if chunk.error:
             raise refused(self._endpoint, 0, data)
         if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:

@@ -7,6 +7,7 @@ it is accepted back only unchanged, and only when something follows it.
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from typing import Any, ClassVar
 
 import msgspec
@@ -214,8 +215,14 @@ class _Event(msgspec.Struct):
     response: _Response | None = None
 
 
-_EVENT = msgspec.json.Decoder(_Event)
-_RESPONSE = msgspec.json.Decoder(_Response)
+@cache  # built while the model thinks
+def _events() -> msgspec.json.Decoder[_Event]:
+    return msgspec.json.Decoder(_Event)
+
+
+@cache  # built while the model thinks
+def _responses() -> msgspec.json.Decoder[_Response]:
+    return msgspec.json.Decoder(_Response)
 
 
 class _Reader:
@@ -233,7 +240,7 @@ class _Reader:
     def feed(self, data: bytes) -> list[StreamItem]:
         if data == b"[DONE]":
             return []
-        event = _EVENT.decode(data)
+        event = _events().decode(data)
         if event.delta is not None:
             return self._delta(event, event.delta)
         match event.type:
@@ -313,7 +320,7 @@ class _Reader:
         return items
 
     def _whole(self, data: bytes) -> list[StreamItem]:
-        response = _RESPONSE.decode(data)
+        response = _responses().decode(data)
         if response.status == "failed":
             raise refused(self._endpoint, 0, data)
         return self._completed(response)
