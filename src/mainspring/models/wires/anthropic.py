@@ -285,11 +285,7 @@ class _Event(msgspec.Struct, gc=False):
     stop_reason: str | None = None
 
 
-@cache  # built while the model thinks
-def _events() -> msgspec.json.Decoder[_Event]:
-    return msgspec.json.Decoder(_Event)
-
-
+_events = cache(lambda: msgspec.json.Decoder(_Event))  # built while the model thinks
 _STOPS: dict[str, Stop] = {
     "end_turn": "end",
     "stop_sequence": "end",

@@ -234,11 +234,7 @@ class _Chunk(msgspec.Struct, rename="camel"):
     error: Any = None
 
 
-@cache  # built while the model thinks
-def _chunks() -> msgspec.json.Decoder[_Chunk]:
-    return msgspec.json.Decoder(_Chunk)
-
-
+_chunks = cache(lambda: msgspec.json.Decoder(_Chunk))  # built while the model thinks
 _STOPS: dict[str, Stop] = {
     "MAX_TOKENS": "length",
     "SAFETY": "refused",

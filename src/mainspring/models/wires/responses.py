@@ -215,14 +215,10 @@ class _Event(msgspec.Struct):
     response: _Response | None = None
 
 
-@cache  # built while the model thinks
-def _events() -> msgspec.json.Decoder[_Event]:
-    return msgspec.json.Decoder(_Event)
+_events = cache(lambda: msgspec.json.Decoder(_Event))  # built while the model thinks
 
 
-@cache  # built while the model thinks
-def _responses() -> msgspec.json.Decoder[_Response]:
-    return msgspec.json.Decoder(_Response)
+_responses = cache(lambda: msgspec.json.Decoder(_Response))  # built while the model thinks
 
 
 class _Reader:
