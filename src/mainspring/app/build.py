@@ -16,9 +16,10 @@ from mainspring.app.beside import opened_beside
 from mainspring.app.checks import SessionChecks, regression_guard
 from mainspring.app.engines import build_engine, engine_name, outside_engine
 from mainspring.app.extensions import Extensions, elsewhere_beside, extensions_beside, extensions_of
+from mainspring.app.imported import check_addresses, is_model_imported
 from mainspring.app.known import KnownSession, project_folder_of, recall, workspace_at
 from mainspring.app.model_choice import choose
-from mainspring.app.models import build_compactor, check_context, priced, ready_for, ready_later
+from mainspring.app.models import build_compactor, check_context, own_models, priced, ready_for, ready_later
 from mainspring.app.moved_workspaces import bring_workspace, with_workspace
 from mainspring.app.plugins import UsedPlugins, usable_folders
 from mainspring.app.policies import (
@@ -228,6 +229,9 @@ def _choose(
         return SessionModels(model=outside.model), build_engine(outside), name
     is_ours = known.engine is None or known.engine.engine == builtin.NAME
     before = known.model if is_ours else None
+    if before and known.is_model_imported:
+        own = own_models(config)
+        check_addresses(before, own, is_model_named=bool(model), is_line_named=bool(fallback))
     connected = partial(priced, config=config, limits=limits, allow_unpriced=allow_unpriced)
     connect = hold.connecting(connected)
     models = choose(model, fallback, known=before, config=config, connect=connect)
@@ -313,7 +317,10 @@ async def _known(
         return KnownSession(place=place, store=shared, project=None if of == place else of)
     moved = await bring_workspace(recorder, config, shared) if shared else ()
     known = await recall(recorder.journal, recorder.vault)
-    return msgspec.structs.replace(known, moved=moved, store=shared)
+    is_imported = store is not None and await is_model_imported(
+        store.files(recorder.journal.session), recorder.journal
+    )
+    return msgspec.structs.replace(known, moved=moved, store=shared, is_model_imported=is_imported)
 
 
 def compose_prompt(

@@ -38,7 +38,8 @@ class KnownSession(msgspec.Struct, frozen=True):
     its whole life; `machine` is where its commands run, empty for here; `is_unpriced` says that a person let
     it work under them without a price, `allows_home` that they let it work in a folder that holds their home,
     settings or data; `owner` is who said last what it works on. `moved` says how its workspace came here,
-    `project` what folder that is a copy of; with a `store`, machines share it."""
+    `project` what folder that is a copy of; with a `store`, machines share it. Its model may have been
+    chosen where it was exported."""
 
     place: Path
     limits: Limits = Limits()
@@ -53,6 +54,7 @@ class KnownSession(msgspec.Struct, frozen=True):
     moved: tuple[Event, ...] = ()
     store: Sessions | None = None
     project: Path | None = None
+    is_model_imported: bool = False
 
     @property
     def project_folder(self) -> Path:

@@ -89,18 +89,23 @@ def known_spec(name: str, config: Config) -> ModelSpec:
         raise UsageError(error.message, remedy=f"{did_you_mean(names)} {error.remedy}") from error
 
 
+def own_models(config: Config) -> tuple[str, ...]:
+    """The models that the user has set up, by the names in the settings."""
+    tiers = config.settings.tiers
+    models = (
+        model for each in tiers.values() for model in ([each] if isinstance(each, str) else each.values())
+    )
+    review = config.settings.review.model
+    return (config.model, *config.fallback, *tiers, *models, *config.model_settings, review)
+
+
 def delegated_model(name: str, config: Config) -> str:
     """The model that a call or a file of an agent names, where it may be asked: what the user has set up, or
     one of a provider that is asked with the user's key where that provider is. Empty when it is not known
     here, as files of other agents name models that only those know; `UsageError` for an address or a file of
     somebody else's choice, which would get the user's key and work."""
     tiers = config.settings.tiers
-    models = (
-        model for each in tiers.values() for model in ([each] if isinstance(each, str) else each.values())
-    )
-    review = config.settings.review.model
-    own = (config.model, *config.fallback, *tiers, *models, *config.model_settings, review)
-    if name in own or (find_tier(name, tiers) and name.partition("/")[2]):
+    if name in own_models(config) or (find_tier(name, tiers) and name.partition("/")[2]):
         return name
     if "@" in name:
         raise UsageError(

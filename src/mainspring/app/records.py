@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mainspring import __version__
 from mainspring.app.dispatch import log_recorded
+from mainspring.app.imported import copy_import
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow, Sessions
 from mainspring.disk.shared_files import LocalFiles, SharedFiles
@@ -86,6 +87,7 @@ async def fork_session(
     )
     if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
         keep_vault(store.secret_files(made), kept)
+    copy_import(store.files(parent), store.files(made))
     await asyncio.to_thread(copy_commits, store.secret_files(parent), store.secret_files(made))
     return made, shared
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
@@ -13,7 +12,6 @@ from mainspring.models.providers import PROVIDERS, ModelSpec, Provider
 from mainspring.net.hosts import is_loopback
 
 _PROVIDER = "{provider}"
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z").match
 
 
 class Gateway(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,7 +31,7 @@ class Gateway(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if said := self._url_problem():
             yield "url", said
         # The value is not shown: whoever writes the key itself there would have it in every message.
-        if self.key_variable and not _VARIABLE(self.key_variable):
+        if (name := self.key_variable) and not (name.isascii() and name.isidentifier()):
             yield (
                 "key_variable",
                 "must be the name of a variable, such as GATEWAY_KEY, not the key",

@@ -11,6 +11,7 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.app.build import DEFAULT_TOOLS
+from mainspring.app.imported import note_import
 from mainspring.app.known import workspace_at
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import compose_session
@@ -58,7 +59,10 @@ async def import_session(
     transcript = read_transcript(first, rest, first_seq=_EVENTS_BEFORE + 1)
     if transcript is None:
         lines = chain([first], rest)
-        return Imported(session=await sessions_of(config).import_lines(lines, blobs_beside=blobs))
+        store = sessions_of(config)
+        session = await store.import_lines(lines, blobs_beside=blobs)
+        await note_import(store, session)
+        return Imported(session=session)
     if not transcript.events:
         raise JournalForeign("This session file has no messages.", remedy="Nothing was imported.")
     place = workspace_at(workspace) if workspace else Path(transcript.workspace or here)
