@@ -74,6 +74,25 @@ def test_a_job_is_submitted_waited_for_and_collected_on_record(tmp_path: Path) -
     assert outputs[3] == "sent\nsaid\n"
 
 
+def test_outputs_that_may_not_be_written_here_are_named_and_the_others_come(tmp_path: Path) -> None:
+    make = "mkdir -p out/.git/hooks; for each in a .env .git/hooks/x; do echo 1 > out/$each; done; ln -s a out/link"
+    stage = Stage(
+        tmp_path,
+        tool_call("submit_job", **{**SUBMIT, "command": f"{make}; ln out/a out/again"}, outputs=["out"]),
+        tool_call("job", action="wait", job="j1"),
+        tool_call("job", action="collect", job="j1"),
+        "Done.",
+    )
+    assert stage.run("go", **free(config_of(tmp_path))).is_done
+    (collected,) = stage.events(JobCollected)
+    assert sorted(collected.files) == ["out/a", "out/again"]
+    left = sorted(each.partition(" ")[0] for each in collected.left_out)
+    assert left == ["out/.env", "out/.git/hooks/x", "out/link"]
+    said = stage.events(CallEnded)[-1].output
+    assert "Not taken back: " in said
+    assert all(each in said for each in collected.left_out)
+
+
 def test_what_is_set_aside_for_a_job_stays_so_until_it_has_ended(tmp_path: Path) -> None:
     stage = Stage(
         tmp_path,

@@ -80,13 +80,15 @@ def _files(files: Files, paths: tuple[str, ...], left_out: list[str]) -> Iterato
                 waiting.append(inside)
 
 
-def unpack(archive: Path, wanted: tuple[str, ...]) -> Iterator[tuple[str, bytes, int]]:
+def unpack(
+    archive: Path, wanted: tuple[str, ...], left_out: dict[str, str]
+) -> Iterator[tuple[str, bytes, int]]:
     """The regular files of an archive that lie at or below what was wanted: name, content and mode. It comes
-    from another machine: links, devices and other places are passed over."""
+    from another machine: of links, devices and other places only the names are kept, in `left_out`."""
     if not archive.exists() or not archive.stat().st_size:
         return
     try:
-        yield from _unpacked(archive, wanted)
+        yield from _unpacked(archive, wanted, left_out)
     except tarfile.TarError as error:
         raise JobHostError(
             f"What came back is no tar archive: {error}.",
@@ -94,13 +96,21 @@ def unpack(archive: Path, wanted: tuple[str, ...]) -> Iterator[tuple[str, bytes,
         ) from error
 
 
-def _unpacked(archive: Path, wanted: tuple[str, ...]) -> Iterator[tuple[str, bytes, int]]:
+def _unpacked(
+    archive: Path, wanted: tuple[str, ...], left_out: dict[str, str]
+) -> Iterator[tuple[str, bytes, int]]:
     left = MAX_BYTES
+    regular: dict[str, tarfile.TarInfo] = {}
     with tarfile.open(archive, "r:") as opened:
-        for member in opened:
-            name = posixpath.normpath(member.name)
-            is_wanted = any(name == each or name.startswith(f"{each}/") or each == "." for each in wanted)
-            if not member.isreg() or not is_wanted or name.startswith(("/", "..")) or member.size > MAX_FILE:
+        for listed in opened:
+            name = posixpath.normpath(listed.name)
+            member = regular.get(listed.linkname) if listed.islnk() else listed
+            if member is not None and member.isreg():
+                regular[listed.name] = member
+            why = "" if listed.isdir() else _refusal(name, member, wanted)
+            if why and len(left_out) < MAX_FILES:
+                left_out[name.encode("utf-8", "backslashreplace").decode()] = why
+            if why or member is None or listed.isdir():
                 continue
             left -= member.size
             if left < 0:
@@ -111,3 +121,15 @@ def _unpacked(archive: Path, wanted: tuple[str, ...]) -> Iterator[tuple[str, byt
             read = opened.extractfile(member)
             if read is not None:
                 yield name, read.read(), member.mode & 0o777
+
+
+def _refusal(name: str, member: tarfile.TarInfo | None, wanted: tuple[str, ...]) -> str:
+    """Why something in an archive is not taken; a second name of a file is that file (`member`)."""
+    is_wanted = any(name == each or name.startswith(f"{each}/") or each == "." for each in wanted)
+    if not is_wanted or name.startswith(("/", "..")):
+        return "nobody asked for it"
+    if member is None or not member.isreg():
+        return "a link, or no regular file"
+    if member.size > MAX_FILE:
+        return f"more than {MAX_FILE:,} bytes"
+    return "its name is no text" if any("\ud800" <= sign <= "\udfff" for sign in name) else ""

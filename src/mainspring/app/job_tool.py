@@ -147,7 +147,11 @@ async def _look(jobs: SessionJobs, arguments: JobArguments, place: CallContext) 
             files = ", ".join(collected.files[:_NAMES]) or "nothing"
             more = len(collected.files) - _NAMES
             missing = f" It did not make: {', '.join(collected.missing)}." if collected.missing else ""
-            return Output(text=f"Wrote {files}{f' and {more:,} more' if more > 0 else ''}.{missing}")
+            said = f"Wrote {files}{f' and {more:,} more' if more > 0 else ''}.{missing}"
+            if left := collected.left_out:
+                others = f", and {len(left) - _NAMES:,} more" if len(left) > _NAMES else ""
+                said = f"{said} Not taken back: {', '.join(left[:_NAMES])}{others}."
+            return Output(text=said)
         case "cancel":
             return Output(text=job_line(await jobs.cancel(handle, "asked")))
 

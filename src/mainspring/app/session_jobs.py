@@ -32,7 +32,7 @@ from mainspring.jobs import JobHost, JobRef, JobSpec, JobStatus
 from mainspring.jobs.hosts import open_host
 from mainspring.jobs.settings import JobHostSettings
 from mainspring.settings import Config
-from mainspring.tools import CallContext
+from mainspring.tools import CallContext, ToolFailed
 from mainspring.tools.files import write_file
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import settle_call
@@ -173,18 +173,24 @@ class SessionJobs:
         if not outputs:
             raise UsageError(f"{handle} was submitted without outputs.", remedy="Its log can be read.")
         written: list[str] = []
+        left_out: dict[str, str] = {}
         with tempfile.TemporaryDirectory(prefix="mainspring-job-") as scratch:
             archive = Path(scratch, "outputs.tar")
             missing = await self._host(job.planned.host).fetch(_ref(job), outputs, archive)
-            for name, data, mode in unpack(archive, outputs):
+            for name, data, mode in unpack(archive, outputs, left_out):
                 if len(written) >= MAX_FILES:
                     raise UsageError(f"{handle} made more than {MAX_FILES:,} files; the rest was left.")
-                await write_file(place, name, data, mode=mode)
+                try:
+                    await write_file(place, name, data, mode=mode)
+                except ToolFailed as error:
+                    left_out[name] = str(error)
+                    continue
                 written.append(name)
                 if len(data) <= _MAX_ARTIFACT:
                     blob = await self.runtime.recorder.put_blob(data, "application/octet-stream")
                     await place.record(ArtifactSaved(name=f"{handle}/{name}", blob=blob, source=name))
-        collected = JobCollected(job=handle, files=tuple(written), missing=missing)
+        left = tuple(f"{name} ({why.rstrip('.')})" for name, why in left_out.items())
+        collected = JobCollected(job=handle, files=tuple(written), missing=missing, left_out=left)
         await place.record(collected)
         return collected
 

@@ -102,7 +102,7 @@ class WorkspaceCopy:
 
     def take(self, found: FoundThere, archive: Path) -> None:
         """Makes the files here as they are there, where nobody changed them here meanwhile."""
-        for listed, data, mode in unpack(archive, (".",)):
+        for listed, data, mode in unpack(archive, (".",), self._left):
             if listed in found.files and self._may_change(listed):
                 self._write(listed, data, mode)
             self._there[listed] = found.files.get(listed, "")

@@ -16,6 +16,7 @@ from mainspring.events import (
     MachineEnded,
     MachineStarted,
 )
+from mainspring.events.counts import plural
 
 _SHOWN = 100
 
@@ -48,7 +49,8 @@ def _ended(event: JobEnded) -> str:
 
 def _collected(event: JobCollected) -> str:
     missing = f"; not made: {', '.join(event.missing)}" if event.missing else ""
-    return f"⇢ job {event.job}: {len(event.files)} files collected{missing}"
+    left = f"; {len(event.left_out)} not taken back" if event.left_out else ""
+    return f"⇢ job {event.job}: {plural(len(event.files), 'file')} collected{missing}{left}"
 
 
 def _chosen(event: MachineChosen) -> str:

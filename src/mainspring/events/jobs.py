@@ -60,11 +60,13 @@ class JobEnded(Event, frozen=True):
 
 
 class JobCollected(Event, frozen=True):
-    """Outputs of a job were written into the workspace; `missing` are those that it did not make."""
+    """Outputs of a job were written into the workspace; `missing` are those that it did not make, `left_out`
+    names what of them was not taken, with the reason."""
 
     job: Id
     files: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class MachineChosen(Event, frozen=True):
