@@ -27,9 +27,10 @@ def die() -> None:
 class Dying:
     """A host whose caller dies before it hears of a job, or when it has taken it."""
 
-    def __init__(self, host: JobHost, where: str) -> None:
+    def __init__(self, host: JobHost, where: str, folder: Path) -> None:
         self._host = host
         self._where = where
+        self._folder = folder
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._host, name)
@@ -37,7 +38,14 @@ class Dying:
     async def submit(self, spec: Any) -> Any:
         if self._where == "taken":
             await self._host.submit(spec)
+            await job_ended(self._folder)
         die()
+
+
+async def job_ended(folder: Path) -> None:
+    """Jobs of the stand-in are ours, and would be ended with us."""
+    while not list(folder.glob("jobs/*/exit")):
+        await asyncio.sleep(0.02)
 
 
 async def main(folder: Path, where: str) -> None:
@@ -52,10 +60,11 @@ async def main(folder: Path, where: str) -> None:
     known = await stage.sessions.names()
     stage.session = next(iter(known), "")
     if where in ("planned", "taken"):
-        session_jobs.open_host = lambda *words: Dying(open_host(*words), where)
+        session_jobs.open_host = lambda *words: Dying(open_host(*words), where, folder)
     async with stage.open(**free(config_of(folder))) as session:
         async for recorded in session.watch("" if known else "go"):
             if where == "submitted" and isinstance(recorded.event, JobSubmitted):
+                await job_ended(folder)
                 die()
 
 

@@ -38,14 +38,19 @@ while [ ! -e "$db/$id/pid" ]; do sleep 0.02; done
 echo "$id"
 """,
     "squeue": """
-by=$2 wanted=$3 what=$5
+by=$2 wanted=$3 what=$5 which=$7
+[ ! -e "$db/down" ] || { echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1; }
+if [ "$by" = -j ] && [ ! -e "$db/$wanted/state" ]; then
+    echo "slurm_load_jobs error: Invalid job id specified" >&2
+    exit 1
+fi
 for job in "$db"/[0-9]*; do
     [ -e "$job/state" ] || continue
     read -r state <"$job/state"
-    [ "$state" = RUNNING ] || continue
+    [ "$state" = RUNNING ] || [ "$which" = all ] || continue
     case $by in -j) found=${job##*/} ;; *) read -r found <"$job/name" ;; esac
     [ "$found" = "$wanted" ] || continue
-    case $what in %T) echo "$state" ;; *) echo "${job##*/}" ;; esac
+    case $what in %T) echo "${state%% *}" ;; *) echo "${job##*/}" ;; esac
 done
 """,
     "sacct": """

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -123,6 +124,28 @@ def test_two_submissions_to_slurm_that_know_nothing_of_each_other_run_the_job_on
         assert (folder / "work/effects").read_text() == "once\n"
 
     with settings_of("slurm", tmp_path) as (settings, environment):
+        run(settings, environment, work)
+
+
+def test_a_job_that_slurm_ended_itself_has_ended_also_without_accounting(tmp_path: Path) -> None:
+    """As by an administrator, or with its node; later even its name is forgotten."""
+
+    async def work(host: JobHost) -> None:
+        submitted = await host.submit(suite.spec_of("ms-node-j1", "sleep 300"))
+        job, kept = JobRef("ms-node-j1", submitted.remote), tmp_path / "slurm" / submitted.remote
+        await suite.until(host, job, "running")
+        os.killpg(int((kept / "pid").read_text()), 9)
+        (kept / "state").write_text("NODE_FAIL\n")
+        assert (await host.status(job)).state == "failed"
+        (tmp_path / "slurm/down").touch()
+        assert (await host.status(job)).state == "unknown"
+        (tmp_path / "slurm/down").unlink()
+        shutil.rmtree(kept)
+        status = await host.status(job)
+        assert (status.state, status.detail) == ("lost", "Slurm has forgotten it, and it left no exit code")
+
+    with settings_of("slurm", tmp_path) as (settings, environment):
+        (tmp_path / "slurm/bin/sacct").write_text("#!/bin/sh\necho 'accounting is disabled' >&2; exit 1\n")
         run(settings, environment, work)
 
 

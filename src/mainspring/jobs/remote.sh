@@ -133,10 +133,20 @@ status) # KIND ID
     queued=$(squeue -h -j "$2" -o %T 2>/dev/null | head -n 1)
     if [ -n "$queued" ]; then echo "slurm:$queued - $ran"; exit; fi
     if [ -e "$job/exit" ]; then cat "$job/exit"; exit; fi
-    sacct -X -n -P -j "$2" -o State,ExitCode,ElapsedRaw 2>/dev/null | {
-        IFS='|' read -r state code elapsed || { echo "unknown - - neither squeue nor sacct knows it"; exit; }
+    kept=$(sacct -X -n -P -j "$2" -o State,ExitCode,ElapsedRaw 2>/dev/null | head -n 1)
+    if [ -n "$kept" ]; then
+        IFS='|' read -r state code elapsed <<end
+$kept
+end
         echo "slurm:${state%% *} ${code%%:*} $elapsed"
-    }
+        exit
+    fi
+    said=$(squeue -h -j "$2" -o %T -t all 2>&1 | tail -n 1)
+    case $said in
+    *"Invalid job id"*) echo "lost - - Slurm has forgotten it, and it left no exit code" ;;
+    *[!A-Z_]* | '') echo "unknown - - neither squeue nor sacct knows it" ;;
+    *) echo "slurm:$said - $ran" ;;
+    esac
     ;;
 logs) # BYTES
     tail -c "$1" "$job/log" 2>/dev/null || tail -c "$1" "$job/slurm.log" 2>/dev/null || true
