@@ -6,6 +6,7 @@ falls back to rlimits.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.sandbox.custody.tree import text_of
 from mainspring.sandbox.limits import ProcessLimits, share_of_machine
 
 ABANDONED_S = 60.0
@@ -82,8 +84,9 @@ class Cgroups:
         made = self.make(limits)
         try:
             yield made
-        finally:
-            self.discard(made)
+        finally:  # nobody has to wait for the kernel to remove it
+            self._stale += made.folders
+            asyncio.get_running_loop().call_soon(self.close)
 
     def discard(self, made: Cgroup) -> None:
         self._stale += made.folders
@@ -104,8 +107,9 @@ class Cgroups:
                 continue
             folder = parent.path / name
             try:
-                folder.mkdir(exist_ok=True)
-                (folder / MAX_FILES[kind, parent.version]).write_text(str(value))
+                with suppress(FileExistsError):  # both kinds in one of version 2
+                    os.mkdir(folder)  # noqa: PTH102 - with every command, as what follows
+                _write(f"{folder}/{MAX_FILES[kind, parent.version]}", str(value))
                 _forbid_swap(folder)
             except OSError:
                 # Allowed a moment ago and not now: the rlimits stand in.
@@ -179,13 +183,21 @@ def _below(mount: Path, path: str) -> Path:
 
 def _forbid_swap(folder: Path) -> None:
     """What is over the limit must not move to the disk instead."""
-    if (folder / "memory.swap.max").exists():
-        (folder / "memory.swap.max").write_text("0")
+    if os.access(swap := f"{folder}/memory.swap.max", os.F_OK):
+        _write(swap, "0")
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
 
 
 def _count(path: Path, key: str) -> int:
     try:
-        lines = path.read_text().splitlines()
+        lines = text_of(str(path)).splitlines()
     except OSError:
         return 0
     return next((int(line.split()[1]) for line in lines if line.split()[0] == key), 0)

@@ -30,7 +30,14 @@ from mainspring.sandbox.proxy import Proxy
 from mainspring.sandbox.rungs.confined import Confined, PreparedRun, is_mountable
 from mainspring.sandbox.rungs.masks import Masks
 from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for
-from mainspring.sandbox.rungs.template import MountTemplate, Node, TemplateLayout, make_template, node_at
+from mainspring.sandbox.rungs.template import (
+    MountTemplate,
+    Node,
+    TemplateLayout,
+    make_template,
+    node_at,
+    nodes_at,
+)
 
 UID_INSIDE = 1000
 MAX_TEMPLATES = 8
@@ -292,7 +299,7 @@ class BwrapSandbox(Confined):
 
     def _hidden(self, policy: Confinement, found: Iterable[Path]) -> list[Path]:
         known = (*policy.hidden_paths, *self._masks.for_root_alone, *found)
-        there = [(path, node) for path in known if (node := node_at(str(path)))]
+        there = nodes_at(known)
         if self._hiding[:2] != (policy, there):
             paths = {path.resolve() for path, _ in there}
             programs = [path for folder in self._program_folders(policy) for path in folder.shown]

@@ -30,15 +30,20 @@ Node = tuple[int, int]
 
 
 def node_at(path: str | Path, *, dir_fd: int | None = None) -> Node | None:
-    """What a path leads to, or nothing. Most that are asked for are not there, and an exception costs
-    more than a question."""
-    if not os.access(path, os.F_OK, dir_fd=dir_fd):
-        return None
+    """What a path leads to, or nothing."""
     try:
         found = os.stat(path, dir_fd=dir_fd)
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def nodes_at(paths: Iterable[Path]) -> list[tuple[Path, Node]]:
+    """What is there of many paths. Most are not, and an exception costs more than a question."""
+    is_there = os.access
+    return [
+        (path, node) for path in paths if is_there(name := str(path), os.F_OK) and (node := node_at(name))
+    ]
 
 
 class TemplateLayout(msgspec.Struct, frozen=True):
@@ -59,6 +64,8 @@ class MountTemplate:
     ) -> None:
         self.joins = (*around, *own)
         self.layout = layout
+        self._masked = [_inside(path) for path in layout.masked]
+        self._writable = [(_inside(path), node) for path, node in layout.writable.items()]
         self._own = own
         self._root = root
         self._mounts = mounts
@@ -71,17 +78,19 @@ class MountTemplate:
         mounted outside comes here too, and would not be read-only."""
         if self._changes.poll(0) and _listed(self._mounts) != self._listed:
             return False
-        masks, writable = self.layout.masks, self.layout.writable
-        return all(self._node(path) in masks for path in self.layout.masked) and all(
-            self._node(path) == node for path, node in writable.items()
+        root, masks = self._root, self.layout.masks
+        return all(node_at(path, dir_fd=root) in masks for path in self._masked) and all(
+            node_at(path, dir_fd=root) == node for path, node in self._writable
         )
-
-    def _node(self, path: Path) -> Node | None:
-        return node_at(str(path)[1:] or ".", dir_fd=self._root)
 
     def close(self) -> None:
         for fd in (*self._own, self._root, self._mounts):
             os.close(fd)
+
+
+def _inside(path: Path) -> str:
+    """A path from the root of a template."""
+    return str(path)[1:] or "."
 
 
 def _listed(mounts: int) -> bytes:
