@@ -205,7 +205,7 @@ def _count(path: Path, key: str) -> int:
 
 def _read_limit(parent: Parent) -> int:
     with suppress(OSError, ValueError):
-        return int((parent.path / MAX_FILES["memory", parent.version]).read_text())
+        return int(text_of(f"{parent.path}/{MAX_FILES['memory', parent.version]}"))
     return sys.maxsize
 
 

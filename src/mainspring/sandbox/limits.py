@@ -50,16 +50,13 @@ def share_of_machine(machine_bytes: int = sys.maxsize) -> int:
 def rlimits(
     limits: ProcessLimits, *, has_memory_cgroup: bool, has_pids_cgroup: bool
 ) -> list[tuple[int, int]]:
+    needs_count = limits.processes > 0 and not has_pids_cgroup
     wanted = [
         (resource.RLIMIT_CORE, 0, True),
         (resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s > 0),
         # RLIMIT_DATA counts what is really writable; RLIMIT_AS would break runtimes that reserve room.
         (resource.RLIMIT_DATA, limits.memory_bytes, limits.memory_bytes > 0 and not has_memory_cgroup),
-        (
-            resource.RLIMIT_NPROC,
-            _threads_now() + limits.processes,
-            limits.processes > 0 and not has_pids_cgroup,
-        ),
+        (resource.RLIMIT_NPROC, limits.processes + (_threads_now() if needs_count else 0), needs_count),
         (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files > 0),
         (resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes > 0),
     ]
