@@ -107,3 +107,11 @@ def test_a_gateway_without_its_key_is_said(machine: Machine) -> None:
     ran = machine.run("run", "hi", "--model", "openai/gpt-5")
     assert (ran.returncode, machine.seen) == (2, [])
     assert "GATEWAY_KEY" in ran.stderr
+
+
+def test_a_provider_behind_a_gateway_on_this_machine_says_no_calls_in_its_text(machine: Machine) -> None:
+    said = '{"name": "shell", "arguments": {"command": "echo ran >ran.txt"}}'
+    with_gateway(machine, {"text": said})
+    ran = machine.run("run", "what would you run?", "--model", "deepseek/deepseek-chat", **KEYS)
+    assert (ran.returncode, ran.stdout) == (0, f"{said}\n"), ran.stderr
+    assert not (machine.workspace / "ran.txt").exists()

@@ -54,13 +54,13 @@ def connect(
     `close_names` are asked for when the provider does not know it."""
     spec, own = resolve(name, environment), own or ModelSettings()
     known = (prices or PriceBook()).find(spec, name)
+    is_own = spec.provider.is_local or is_here(spec.base_url)
     if "@" not in name:
         spec = asked_at(spec, environment, gateway)
-    is_local = spec.provider.is_local or is_here(spec.base_url)
     options = Options(
         provider=spec.provider.title,
         key_variable=spec.provider.key_variable,
-        is_local=is_local,
+        is_local=is_own or is_here(spec.base_url),
         context_tokens=known.context_tokens,
         price=known.price,
         proxy=proxy_for(spec.base_url, environment),
@@ -71,8 +71,8 @@ def connect(
     retried = Retried(
         wire, heal=wire.heal, keep=wire.keep, policy=policy, explain=partial(with_close_names, close_names)
     )
-    # Small models write calls as text, and their servers let them.
-    has_forms = spec.provider.wire == "chat" and (is_local or own.tools is not None)
+    # Small models write calls as text, and their servers let them; a gateway on this machine is none.
+    has_forms = spec.provider.wire == "chat" and (is_own or own.tools is not None)
     form = own.tools or ("schema" if wire.lacks(BAD_CALLS) else "native")
     made = ToolProtocol(retried, form, note=wire.note_lack) if has_forms else retried
     return Restricted(made, own) if own.restricts else made
