@@ -7,7 +7,7 @@ import pytest
 from mainspring.context.guards import IDLE_STEPS, Guards
 from mainspring.context.intent import announces, rules
 from mainspring.context.values import canonical
-from mainspring.events import FilesChanged, GuardTripped, NoteAdded, UserSaid
+from mainspring.events import FilesChanged, GuardTripped, NoteAdded, Remembered, UserSaid
 from tests.context.telling import Tale, plan_set
 
 A = ("read", {"path": "a"}, "aaa")
@@ -353,6 +353,17 @@ def test_notes_and_plans_are_progress(event):
             told.add(event)
         told.step(("shell", {"command": f"grep x{number} ."}, "exit code 1"))
     assert told.said == []
+
+
+def test_what_is_written_down_again_and_again_is_no_progress():
+    told = Watched()
+    for number in range(IDLE_STEPS * 2):
+        told.add(Remembered(text=f"fact {number % 4}", call=f"c{number}"))
+        told.add(plan_set((f"item {number % 5}", "open")))
+        told.step(("note", {"text": f"fact {number % 4}"}, "Noted."))
+        if told.guards.final:
+            break
+    assert told.said == ["idle final"]
 
 
 def test_rules_are_the_sentences_that_bind():

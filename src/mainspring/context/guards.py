@@ -20,10 +20,12 @@ from mainspring.events import (
     CallAsked,
     CallEnded,
     CallStarted,
+    Event,
     GuardTripped,
     NoteAdded,
     PlanSet,
     Recorded,
+    Remembered,
     Stop,
     StuckAction,
     TurnStarted,
@@ -42,7 +44,6 @@ PLAN_NUDGES = 2
 IDLE_STEPS = 30
 
 _PERIODS = (1, 2, 3)
-# What a local server should have taken out of a reply, and is no answer.
 _LOOKED_BACK = 2000
 _LOOKED_BACK_PER_IDLE_STEP = 20
 _REMEMBERED = 4096
@@ -51,13 +52,7 @@ _CHANGING = frozenset({"write", "edit", "patch", "plan", "note", "finish"})
 _FILE_TOOLS = frozenset({"write", "edit", "patch"})
 _PROGRESS = frozenset({"PlanSet", "Remembered", "FilesChanged"})
 _KINDS = (
-    "UserSaid",
-    "NoteAdded",
-    "AssistantSaid",
-    "CallStarted",
-    "CallEnded",
-    "GuardTripped",
-    "Undone",
+    *("UserSaid", "NoteAdded", "AssistantSaid", "CallStarted", "CallEnded", "GuardTripped", "Undone"),
     *_PROGRESS,
 )
 _TOLD = ("GuardTripped", "UserSaid", "Undone")
@@ -122,7 +117,7 @@ class Guards:
 
     def apply(self, recorded: Recorded) -> None:
         self._is_changed = self._is_changed or recorded.kind == "FilesChanged"
-        if recorded.kind in _PROGRESS:
+        if recorded.kind in _PROGRESS and self._is_news(recorded.event):
             self._note_progress()
             self.recent.texts = Track()
         match recorded.event:
@@ -144,6 +139,16 @@ class Guards:
                 self.recent.plan = tuple(item.text for item in items if item.progress != "done")
             case _:
                 pass
+
+    def _is_news(self, event: Event) -> bool:
+        """Whether something was done; what a model only wrote down may have been written before."""
+        match event:
+            case PlanSet(items=said) | Remembered(text=said):
+                is_known = said in self._seen
+                self._seen[said] = None
+                return not is_known
+            case _:
+                return True
 
     def _restart(self) -> None:
         self.recent = Recent(plan=self.recent.plan, most_idle_steps=self.recent.most_idle_steps)
