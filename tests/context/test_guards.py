@@ -363,7 +363,7 @@ def test_what_is_written_down_again_and_again_is_no_progress():
         told.step(("note", {"text": f"fact {number % 4}"}, "Noted."))
         if told.guards.final:
             break
-    assert told.said == ["idle final"]
+    assert told.said == ["stall final"]
 
 
 def test_rules_are_the_sentences_that_bind():
