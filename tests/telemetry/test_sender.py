@@ -47,6 +47,8 @@ def test_what_was_rejected_of_a_request_is_told(receiver: Receiver) -> None:
     for count in ("many", "-", 1.5, None):
         receiver.answers = [(200, {}, json.dumps({"partialSuccess": {"rejectedSpans": count}}).encode())]
         assert send(receiver.url) == ""
+    receiver.answers = [(200, {}, b'{"partialSuccess": {"more": ' + b"[" * 9_000)]
+    assert send(receiver.url) == ""
 
 
 def test_what_can_be_tried_again_is_told_from_what_cannot(receiver: Receiver) -> None:

@@ -25,6 +25,7 @@ from mainspring.app.operations.audit import (
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import Amount
+from mainspring.cli.output_file import written
 from mainspring.errors import UsageError
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
@@ -89,11 +90,17 @@ def show_command(*, count: int, operation: str, user: str, is_refused: bool, is_
     "--format", "form", type=click.Choice(get_args(ExportFormat)), default="jsonl", show_default=True
 )
 @click.option("--since-days", type=Amount(min=0, max=MOST_DAYS), help="Only entries of so many days.")
-@click.option("-o", "--output", type=click.File("wb"), default="-", help="A file; default: standard output.")
-def export_command(*, form: ExportFormat, since_days: float | None, output: BinaryIO) -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file, which only you can read.",
+)
+def export_command(*, form: ExportFormat, since_days: float | None, output: Path | None) -> None:
     """Write entries, one per line: JSON, CEF, or JSON in the shape of OCSF."""
     since_us = 0 if since_days is None else int((time.time() - since_days * _DAY_S) * 1e6)
-    asyncio.run(_export(form, since_us, output))
+    with written(output, is_private=True) as to:
+        asyncio.run(_export(form, since_us, to))
 
 
 @audit_command.command("verify")
@@ -141,7 +148,6 @@ async def _last(count: int, operation: str, user: str, *, is_refused: bool) -> l
 async def _export(form: ExportFormat, since_us: int, output: BinaryIO) -> None:
     async for line in export_audit(load_config_or_defaults(), form, since_us=since_us):
         output.write(line)
-    output.flush()
 
 
 def _shown(line: AuditLine) -> str:

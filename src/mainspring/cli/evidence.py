@@ -10,7 +10,7 @@ import click
 from mainspring.app.operations.evidence import SessionEvidence, evidence_of, evidence_page
 from mainspring.cli.config import load_config_or_defaults, newest_here
 from mainspring.cli.json_output import json_line
-from mainspring.cli.transfer import written
+from mainspring.cli.output_file import written
 from mainspring.secrets.screen import plain
 
 _MARKS = {"covered": "ok", "against": "!!", "uncovered": "??", "context": "  "}

@@ -9,7 +9,7 @@ import click
 
 from mainspring.app.operations.reports import goal_report, report_markdown, report_page
 from mainspring.cli.json_output import json_line
-from mainspring.cli.transfer import written
+from mainspring.cli.output_file import written
 from mainspring.settings import Config
 
 _STDOUT = "-"

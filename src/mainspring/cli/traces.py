@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
-from mainspring.app.operations.traces import TracesWanted, export_traces, private_lines
+from mainspring.app.operations.traces import TracesWanted, export_traces
 from mainspring.cli.config import load_config
+from mainspring.cli.output_file import written
 from mainspring.errors import UsageError
 from mainspring.events.counts import plural
 
@@ -44,8 +44,9 @@ def export_command(
         raise UsageError("--since cannot be combined with sessions.", remedy="Leave one of them out.")
     wanted = TracesWanted(sessions=sessions, since=since, has_content=has_content)
     is_written = output is not None or not url
-    with _writing(output) as write:
-        done = asyncio.run(export_traces(load_config(), wanted, to=url, write=write if is_written else None))
+    with written(output, is_private=True) as to:
+        write = partial(_write_line, to) if is_written else None
+        done = asyncio.run(export_traces(load_config(), wanted, to=url, write=write))
     for each in done.unreadable:
         click.echo(f"{each.session} cannot be read whole: {each.problem}", err=True)
     for said in done.said:
@@ -55,12 +56,5 @@ def export_command(
         raise SystemExit(1)
 
 
-@contextmanager
-def _writing(output: Path | None) -> Generator[Callable[[bytes], object]]:
-    """A function that writes a line; a file is replaced."""
-    if output is not None:
-        with private_lines(output) as write:
-            yield write
-        return
-    yield lambda line: sys.stdout.buffer.write(line + b"\n")
-    sys.stdout.buffer.flush()
+def _write_line(to: BinaryIO, line: bytes) -> None:
+    to.write(line + b"\n")

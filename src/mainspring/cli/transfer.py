@@ -7,7 +7,6 @@ import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
@@ -23,6 +22,7 @@ from mainspring.app.operations.transfer import (
 from mainspring.cli.blocking import iterate
 from mainspring.cli.config import load_config_or_defaults, newest_here
 from mainspring.cli.made_forks import tell_fork
+from mainspring.cli.output_file import written
 from mainspring.documents.html import as_html
 from mainspring.documents.lines import when
 from mainspring.documents.markdown import as_markdown
@@ -129,32 +129,6 @@ def _open(runner: asyncio.Runner, session: str) -> Generator[Export]:
         yield export
     finally:
         runner.run(opened.__aexit__(None, None, None))
-
-
-@contextmanager
-def written(output: Path | None) -> Generator[BinaryIO]:
-    """Where to write: standard output, a file that appears whole or not at all, or what else is there."""
-    if output is None:
-        yield sys.stdout.buffer
-        sys.stdout.flush()
-        return
-    real = output.resolve()
-    is_replaced = real.is_file() or not real.exists()
-    # A device such as /dev/null, or a pipe, is written to: a file would take its place for everybody.
-    unfinished = real.with_name(f".{real.name}.part") if is_replaced else real
-    try:
-        with unfinished.open("wb") as to:
-            yield to
-        if is_replaced:
-            unfinished.replace(real)
-    except OSError as error:
-        raise UsageError(
-            f"{output} cannot be written: {error.strerror}.",
-            remedy="Name a file in a folder that exists and can be written.",
-        ) from error
-    finally:
-        if is_replaced:
-            unfinished.unlink(missing_ok=True)
 
 
 def _facts(facts: ExportFacts) -> Mapping[str, str]:

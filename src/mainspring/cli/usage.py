@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, cast
 
 import click
 
-from mainspring.app.operations.usage import KEYS, UsageFilter, UsageKey, UsageRow, as_csv, usage, write_export
+from mainspring.app.operations.usage import KEYS, UsageFilter, UsageKey, UsageRow, as_csv, usage
 from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
+from mainspring.cli.output_file import written
 from mainspring.documents.lines import money
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
@@ -74,10 +74,8 @@ def usage_command(
             text = as_csv(by, found.rows)
         case "table":
             text = _table(by, found.rows) if found.rows else ""
-    if output is not None:
-        write_export(output, text)
-    elif text:
-        sys.stdout.write(text)
+    with written(output, is_private=True) as to:
+        to.write(text.encode())
     if not found.rows:
         click.echo("Nothing was spent.", err=True)
 

@@ -94,7 +94,7 @@ def signal_url(url: str, signal: Signal) -> str:
 def _said(body: bytes) -> str:
     try:
         partial = msgspec.json.decode(body, type=_Answer).partial_success if body else None
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""  # it took all of it, and said so in its own way
     if partial is None:
         return ""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import date
-from pathlib import Path
 
 import msgspec
 
@@ -14,7 +11,6 @@ from mainspring.app.operations.cost import UnreadableSession
 from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow, Sessions, local_day, reading
-from mainspring.disk.files import make_file
 from mainspring.errors import JournalError, UsageError
 from mainspring.journal import events_in
 from mainspring.secrets.variables import fill_variables
@@ -69,15 +65,6 @@ async def export_traces(
     return TracesExported(
         sessions=len(rows), spans=spans, said=tuple(dict.fromkeys(said)), unreadable=tuple(unreadable)
     )
-
-
-@contextmanager
-def private_lines(path: Path) -> Generator[Callable[[bytes], object]]:
-    """A function that adds a line to a file, which only its owner can read; what it held is gone."""
-    make_file(path)
-    with path.open("wb") as file:
-        os.fchmod(file.fileno(), 0o600)
-        yield lambda line: file.write(line + b"\n")
 
 
 async def session_spans(

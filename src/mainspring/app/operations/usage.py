@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Sequence
 from datetime import date
-from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
@@ -14,7 +13,6 @@ import msgspec
 from mainspring.app.operations.cost import UnreadableSession
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import Purpose, SessionRow, Spent
-from mainspring.disk.files import write_private
 from mainspring.errors import UsageError
 from mainspring.settings import Config
 
@@ -94,11 +92,6 @@ def as_csv(by: Sequence[UsageKey], rows: Sequence[UsageRow]) -> str:
     for row in rows:
         table.writerow({name: _harmless(value) for name, value in row.flat().items()})
     return written.getvalue()
-
-
-def write_export(path: Path, text: str) -> None:
-    """Writes a file that only its owner can read."""
-    write_private(path, text.encode())
 
 
 def _value(name: UsageKey, purpose: Purpose, session: str, row: SessionRow | None) -> str:
