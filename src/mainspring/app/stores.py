@@ -7,13 +7,12 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mainspring.app.permitted_sessions import PermittedSessions
 from mainspring.app.team import InForce, may_have_policy, permission_in, person_of, policies_in, sees
 from mainspring.catalog import Sessions, WorkQueue
 from mainspring.catalog.sqlite import SqliteSessions
-from mainspring.daemon.scheduled import QueuedGoals
 from mainspring.disk.log import log
 from mainspring.disk.shared_files import LocalFiles, SharedFiles
 from mainspring.errors import AccessRefused, UsageError
@@ -21,6 +20,9 @@ from mainspring.journal.chained_log import ChainedLog, ChainedLogFile
 from mainspring.people.operations import Right
 from mainspring.secrets.sealed_files import KEY_VARIABLE, SealedFiles, find_key
 from mainspring.settings import Config
+
+if TYPE_CHECKING:
+    from mainspring.daemon.scheduled import QueuedGoals
 
 _COMMANDS = "steps"
 _EXTRAS = {
