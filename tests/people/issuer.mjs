@@ -14,7 +14,7 @@ const provider = new Provider(issuer, {
       client_id: 'mainspring',
       token_endpoint_auth_method: 'none',
       application_type: 'native',
-      redirect_uris: ['http://127.0.0.1/callback'],
+      redirect_uris: ['http://127.0.0.1/callback', 'http://127.0.0.1/'],
       grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
     },
   ],

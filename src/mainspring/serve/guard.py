@@ -65,10 +65,11 @@ class Guard:
         clock: Callable[[], float] = time.monotonic,
         on_wrong_token: Callable[[str, str, str], Awaitable[None]] | None = None,
         vouched: Callable[[str], Awaitable[Device | None]] | None = None,
+        issued: Callable[[str], str] = lambda _: "",
     ) -> None:
         """`on_wrong_token` is told from where, for what and why it was refused; `vouched` says who has a
-        token that is none of ours, or raises."""
-        self._on_wrong_token, self._vouched = on_wrong_token, vouched
+        token that is none of ours, or raises, and `issued` which one a page's token means."""
+        self._on_wrong_token, self._vouched, self._issued = on_wrong_token, vouched, issued
         self._app = app
         self._access = access
         self._allowed = allowed
@@ -106,10 +107,11 @@ class Guard:
     async def _holder(self, headers: Headers, token: str) -> tuple[Device | None, MainspringError | None]:
         """Who has a token, or why one that an issuer would have signed is not taken."""
         device = self._access.holder(token)
-        if device is not None or self._vouched is None or not _is_from_program(headers):
+        issued = token if _is_from_program(headers) else self._issued(token)
+        if device is not None or self._vouched is None or not issued:
             return device, None
         try:
-            return await self._vouched(token), None
+            return await self._vouched(issued), None
         except MainspringError as error:
             return None, error
 

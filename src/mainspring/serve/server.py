@@ -21,52 +21,40 @@ from mainspring.app.dispatch import (
     CommandCall,
     begin_command,
     dispatched,
-    log_command,
     log_wrong_token,
     team_permission,
 )
 from mainspring.app.operations.device_roles import Device, asked_by, device_permission
 from mainspring.app.operations.devices import Access
-from mainspring.app.operations.issued_tokens import ISSUED, issued_tokens
+from mainspring.app.operations.issued_tokens import ISSUED
+from mainspring.app.operations.page_logins import PAGE_TOKEN
 from mainspring.app.operations.presence import note_shown
 from mainspring.app.operations.sessions import find_session
 from mainspring.app.stores import check_right, check_sees_everything, folders_seen
 from mainspring.errors import ConfigError, UnknownSession, UsageError
-from mainspring.events.escaping import escape_json
 from mainspring.people.operations import OPERATIONS
-from mainspring.people.roles import Permission
 from mainspring.serve import openapi
-from mainspring.serve.answer_links import FILES, AnswerLinks, LinkAnswer, LinkCode, link_file
+from mainspring.serve.answer_links import AnswerLinks
 from mainspring.serve.api import ROUTES
+from mainspring.serve.bodies import json_answer, read_json
 from mainspring.serve.channels import Channels
 from mainspring.serve.chat_api import ChatApi
+from mainspring.serve.entrances import ENTRANCES, PUBLIC, Entrances
 from mainspring.serve.failures import HANDLERS
 from mainspring.serve.fleet import Fleet
-from mainspring.serve.guard import COOKIE, Allowed, Guard, client_address, page_key, refused, token_of
+from mainspring.serve.guard import Allowed, Guard, client_address, token_of
 from mainspring.serve.hub import Hub
 from mainspring.serve.metrics import CONTENT_TYPE, ServerMetrics
 from mainspring.serve.pages import PAGE_PATHS, page_routes
 from mainspring.serve.routes import PREFIX, ApiCall, Route, ServerParts
 from mainspring.settings import Config
 
-LOGIN, PAIR, LOGOUT = f"{PREFIX}/login", f"{PREFIX}/pair", f"{PREFIX}/logout"
-LINK, LINK_ANSWER = f"{PREFIX}/link", f"{PREFIX}/link/answer"
 HEALTH, METRICS = "/healthz", "/metrics"
-_LINK_PATHS = {"/answer": FILES[0], **{f"/answer/{name}": name for name in FILES[1:]}}
-_COOKIE_AGE_S, _DIGITS = 365 * 24 * 3600, 16
+_DIGITS = 16
 _BEAT_S = 15.0
 _LOOK_S = 0.25
 _NAMING = frozenset({"workspace", "folder", "session"})
 """What a request may name beside its path, of which it then must be allowed."""
-
-
-class Entered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    token: str
-
-
-class PairingAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    code: str
-    name: str = "a device"
 
 
 class WebServer:
@@ -90,14 +78,15 @@ class WebServer:
         self._server = ServerParts(
             config=config, hub=self._hub, fleet=self._fleet, access=self._access, fingerprint=fingerprint
         )
-        self._links = AnswerLinks(config, self._access, self._hub)
-        self._ending, self._tunnel = asyncio.Event(), ""
+        links = AnswerLinks(config, self._access, self._hub)
+        self._entrances = Entrances(config, self._access, links, is_secure=is_secure)
+        self._ending = asyncio.Event()
         self._chats = ChatApi(config, self._hub, chats_in) if chats_in else None
 
     def app(self, hosts: frozenset[str], *, is_open: bool = False, tunnel: str = "") -> ASGIApp:
         """The application that answers to these names, and to the address of a `tunnel`; with `is_open`
         health and metrics need no token."""
-        self._tunnel = tunnel
+        self._entrances.tunnel = tunnel
         paths = [
             *(
                 Path(PREFIX + each.path, partial(self._operation, each), methods=[each.method])
@@ -106,12 +95,7 @@ class WebServer:
             Path(f"{PREFIX}/openapi.json", self._document, methods=["GET"]),
             Path(f"{PREFIX}/sessions/{{session}}/stream", self._session_stream, methods=["GET"]),
             Path(f"{PREFIX}/stream", self._fleet_stream, methods=["GET"]),
-            Path(LOGIN, self._login, methods=["POST"]),
-            Path(PAIR, self._pair, methods=["POST"]),
-            Path(LOGOUT, self._logout, methods=["POST"]),
-            Path(LINK, self._link, methods=["POST"]),
-            Path(LINK_ANSWER, self._link_answer, methods=["POST"]),
-            *(Path(path, partial(_link_file, name), methods=["GET"]) for path, name in _LINK_PATHS.items()),
+            *self._entrances.routes(),
             *page_routes(),
             *(self._chats.routes() if self._chats else ()),
             Path(HEALTH, self._health, methods=["GET"]),
@@ -119,13 +103,8 @@ class WebServer:
         ]
         app = Starlette(routes=paths, lifespan=self._lifespan, exception_handlers=HANDLERS)
         public = {
-            LOGIN,
-            PAIR,
-            LOGOUT,
-            LINK,
-            LINK_ANSWER,
+            *PUBLIC,
             *PAGE_PATHS,
-            *_LINK_PATHS,
             *((HEALTH, METRICS) if is_open else ()),
         }
         allowed = Allowed(
@@ -133,10 +112,17 @@ class WebServer:
             tunnel=tunnel,
             scheme="https" if self._is_secure else "http",
             public=frozenset(public),
-            entrances=frozenset((LOGIN, PAIR, LINK, LINK_ANSWER)),
+            entrances=frozenset(ENTRANCES),
         )
         wrong = partial(log_wrong_token, self._config, "web")
-        return Guard(app, self._access, allowed, on_wrong_token=wrong, vouched=issued_tokens(self._config))
+        return Guard(
+            app,
+            self._access,
+            allowed,
+            on_wrong_token=wrong,
+            vouched=self._entrances.vouched,
+            issued=self._entrances.logins.issued,
+        )
 
     def end_streams(self) -> None:
         """Lets every stream end in a moment; a page takes its own up again when a server is there."""
@@ -171,7 +157,7 @@ class WebServer:
             result = await route.answer(asked)
         if isinstance(result, bytes):
             return Response(result, media_type="application/octet-stream", headers=_DOWNLOAD)
-        return _json(result)
+        return json_answer(result)
 
     def _asking(self, device: Device) -> Config:
         """The settings, with who asks."""
@@ -193,7 +179,7 @@ class WebServer:
             raise
 
     async def _document(self, _: Request) -> Response:
-        return _json(openapi.document())
+        return json_answer(openapi.document())
 
     async def _session_stream(self, request: Request) -> Response:
         config = self._asking(device := request.state.device)
@@ -255,6 +241,8 @@ class WebServer:
 
     def _is_good(self, token: str, device: Device) -> bool:
         """Whether a token that was good still is."""
+        if token.startswith(PAGE_TOKEN):
+            return bool(self._entrances.logins.issued(token))
         if device.id == ISSUED:
             return device.until_us is not None and time.time_ns() // 1000 < device.until_us
         return self._access.holder(token) is not None
@@ -263,67 +251,8 @@ class WebServer:
         if session and self._config.settings.notify.channels:
             note_shown(self._config, session)
 
-    async def _login(self, request: Request) -> Response:
-        token = (await _body(request, Entered)).token
-        device = self._access.holder(token)
-        if device is None:
-            await log_wrong_token(self._config, "web", client_address(request.scope), LOGIN)
-            return refused(
-                401, "This token is not known.", remedy="`mainspring serve` prints the server's own."
-            )
-        return self._with_cookie(request, {"name": device.name, "role": device.role}, token)
-
-    async def _pair(self, request: Request) -> Response:
-        given = await _body(request, PairingAsked)
-        paired = self._access.pair(given.code, given.name)
-        if paired is None:
-            await log_wrong_token(self._config, "web", client_address(request.scope), PAIR)
-            return refused(
-                401,
-                "This code is not known, was used, or is too old.",
-                remedy="Pair again: codes last 90 seconds.",
-            )
-        await log_command(
-            self._asking(paired.device),
-            CommandCall(
-                operation="devices pair",
-                permission=Permission(is_allowed=True, rule="a code that an owner made"),
-                address=client_address(request.scope),
-                arguments={"name": paired.device.name, "role": paired.device.role},
-            ),
-        )
-        told = {"name": paired.device.name, "role": paired.device.role, "token": paired.token}
-        return self._with_cookie(request, told, paired.token)
-
-    async def _link(self, request: Request) -> Response:
-        found = await self._links.show((await _body(request, LinkCode)).code)
-        return _bad_link() if found is None else _json(found)
-
-    async def _link_answer(self, request: Request) -> Response:
-        return _json({}) if await self._links.answer(await _body(request, LinkAnswer)) else _bad_link()
-
-    async def _logout(self, _: Request) -> Response:
-        response = _json({})
-        response.delete_cookie(COOKIE, path="/")
-        return response
-
-    def _with_cookie(self, request: Request, told: dict[str, str], token: str) -> Response:
-        """The answer to a login, with the key that the page keeps; through a tunnel it is https outside."""
-        response = _json({**told, "key": page_key(token)})
-        is_tunnel = request.headers.get("host", "").lower() == self._tunnel.partition("://")[2]
-        response.set_cookie(
-            COOKIE,
-            token,
-            max_age=_COOKIE_AGE_S,
-            path="/",
-            secure=self._is_secure or (is_tunnel and self._tunnel.startswith("https:")),
-            httponly=True,
-            samesite="strict",
-        )
-        return response
-
     async def _health(self, _: Request) -> Response:
-        return _json({"status": "ok"})
+        return json_answer({"status": "ok"})
 
     async def _metrics(self, request: Request) -> Response:
         if device := request.state.device:  # else everybody may, whoever started the server said
@@ -350,15 +279,6 @@ async def while_seen(
             yield frame
 
 
-def _bad_link() -> Response:
-    return refused(401, "This link was used, or is too old.", remedy="Answer at the page or a terminal.")
-
-
-async def _link_file(name: str, _: Request) -> Response:
-    data, kind = link_file(name)
-    return Response(data, media_type=kind)
-
-
 _DOWNLOAD = {"content-disposition": "attachment"}
 
 
@@ -368,7 +288,7 @@ async def _next(frames: AsyncGenerator[bytes]) -> bytes | None:
 
 async def _taken(route: Route, request: Request) -> Any:
     if route.method == "POST":
-        return await _body(request, route.takes)
+        return await read_json(request, route.takes)
     try:
         return msgspec.convert(dict(request.query_params), route.takes, strict=False)
     except msgspec.ValidationError as error:
@@ -382,17 +302,3 @@ def _about(call: CommandCall, taken: Any, *, is_look: bool) -> CommandCall:
         return msgspec.structs.replace(call, looks_at=folder)
     session = call.session or getattr(taken, "session", "")
     return msgspec.structs.replace(call, folder=folder, session=session)
-
-
-async def _body(request: Request, kind: type[Any]) -> Any:
-    data = await request.body()
-    if data and request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise UsageError("The body must be JSON.", remedy="Send it with `Content-Type: application/json`.")
-    try:
-        return msgspec.json.decode(data or b"{}", type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"The body is not valid: {error}.") from error
-
-
-def _json(value: Any) -> Response:
-    return Response(escape_json(msgspec.json.encode(value, enc_hook=str)), media_type="application/json")

@@ -10,7 +10,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import urlencode
 
 import msgspec
@@ -45,51 +45,76 @@ class LoggedIn(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
 
 
+class AskedLogin(msgspec.Struct, frozen=True, kw_only=True):
+    """A login for which somebody was sent to the issuer, at `address`, and comes `back`."""
+
+    address: str
+    back: str
+    state: str
+    nonce: str
+    verifier: str
+
+
 async def log_in(config: Config, visit: Callable[[str], None]) -> LoggedIn:
     """Logs in with a browser; `visit` shows a person the address. An earlier login is replaced."""
-    issuer = issuer_of(config)
-    facts = await issuer.facts()
-    state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-    digest = hashlib.sha256(verifier.encode()).digest()
+    issuer, state = issuer_of(config), secrets.token_urlsafe(32)
+    await issuer.facts()
 
     def is_ours(given: Mapping[str, str]) -> bool:
         return secrets.compare_digest(given.get("state", "").encode(), state.encode())
 
     async with browser_return(issuer.settings.port, is_ours=is_ours) as back:
-        scope = await _scope(issuer)
-        asked = {
-            "response_type": "code",
-            "client_id": issuer.settings.client_id,
-            "redirect_uri": back.url,
-            "scope": scope,
-            "state": state,
-            "nonce": nonce,
-            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
-            "code_challenge_method": "S256",
-        }
-        if "offline_access" in scope.split():
-            asked["prompt"] = "consent"  # without it no means to renew are given (OpenID Connect Core, 11)
-        visit(
-            f"{facts.authorization_endpoint}{'&' if '?' in facts.authorization_endpoint else '?'}"
-            f"{urlencode(asked)}"
-        )
+        asked = await ask_login(issuer, back.url, state)
+        visit(asked.address)
         try:
-            given = await asyncio.wait_for(back.came, VISIT_WITHIN_S)
+            came = await asyncio.wait_for(back.came, VISIT_WITHIN_S)
         except TimeoutError as error:
             raise UsageError("Nobody came back from the login in time.", remedy="Try again.") from error
-    if given.get("iss", facts.issuer) != facts.issuer or (
-        facts.authorization_response_iss_parameter_supported and "iss" not in given
+    given = await given_for(issuer, asked, came)
+    return await _accept(config, issuer, given, asked.nonce)
+
+
+async def ask_login(issuer: Issuer, back: str, state: str) -> AskedLogin:
+    """Where to send a browser, which comes `back` with the `state`."""
+    facts, scope = await issuer.facts(), await _scope(issuer)
+    nonce, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+    digest = hashlib.sha256(verifier.encode()).digest()
+    asked = {
+        "response_type": "code",
+        "client_id": issuer.settings.client_id,
+        "redirect_uri": back,
+        "scope": scope,
+        "state": state,
+        "nonce": nonce,
+        "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+        "code_challenge_method": "S256",
+    }
+    if "offline_access" in scope.split():
+        asked["prompt"] = "consent"  # without it no means to renew are given (OpenID Connect Core, 11)
+    joint = "&" if "?" in facts.authorization_endpoint else "?"
+    address = f"{facts.authorization_endpoint}{joint}{urlencode(asked)}"
+    return AskedLogin(address=address, back=back, state=state, nonce=nonce, verifier=verifier)
+
+
+async def given_for(issuer: Issuer, asked: AskedLogin, came: Mapping[str, str]) -> GivenTokens:
+    """The tokens for what a browser came back with."""
+    facts = await issuer.facts()
+    if came.get("iss", facts.issuer) != facts.issuer or (
+        facts.authorization_response_iss_parameter_supported and "iss" not in came
     ):
         _refuse("the browser came back from another issuer")
-    if not given.get("code"):
-        _refuse(given.get("error_description") or given.get("error") or "it was not finished")
+    if not came.get("code"):
+        _refuse(came.get("error_description") or came.get("error") or "it was not finished")
     form = {
         "grant_type": "authorization_code",
-        "code": given["code"],
-        "redirect_uri": back.url,
-        "code_verifier": verifier,
+        "code": came["code"],
+        "redirect_uri": asked.back,
+        "code_verifier": asked.verifier,
     }
-    return await _finish(config, issuer, form, nonce)
+    try:
+        return await issuer.tokens(form)
+    except TokensRefused as error:
+        _refuse(str(error))
 
 
 async def log_in_by_code(
@@ -149,24 +174,23 @@ async def _scope(issuer: Issuer) -> str:
     return " ".join(each for each in issuer.settings.scopes if not known or each in known)
 
 
-async def _finish(config: Config, issuer: Issuer, form: Mapping[str, str], nonce: str) -> LoggedIn:
-    try:
-        given = await issuer.tokens(form)
-    except TokensRefused as error:
-        _refuse(str(error))
-    return await _accept(config, issuer, given, nonce)
-
-
 async def _accept(config: Config, issuer: Issuer, given: GivenTokens, nonce: str | None) -> LoggedIn:
-    try:
-        claims = await issuer.checked(given.id_token, expected_of(issuer.settings, nonce))
-        person = person_who(claims, issuer.settings)
-    except TokenRefused as error:
-        _refuse(f"its token is refused, because {error}")
+    claims = await checked_login(issuer, given, nonce)
+    person = person_who(claims, issuer.settings)
     place = await asyncio.to_thread(keep_login, config, given)
     return LoggedIn(
         person=person, until_s=float(claims["exp"]), is_renewed=bool(given.refresh_token), place=place
     )
+
+
+async def checked_login(issuer: Issuer, given: GivenTokens, nonce: str | None) -> dict[str, Any]:
+    """What the tokens of a login say, which name somebody."""
+    try:
+        claims = await issuer.checked(given.id_token, expected_of(issuer.settings, nonce))
+        person_who(claims, issuer.settings)
+    except TokenRefused as error:
+        _refuse(f"its token is refused, because {error}")
+    return claims
 
 
 def _refuse(why: str) -> NoReturn:

@@ -6,13 +6,24 @@ import { ArtifactsView } from './artifacts.js';
 import { CostView, StartView } from './forms.js';
 import { FleetView } from './fleet.js';
 import { MachineView } from './machine.js';
-import { enterBy, follow, get } from './net.js';
+import { enterBy, follow, get, post } from './net.js';
 import { InboxView } from './questions.js';
 import { SessionView } from './session.js';
 import { texts } from './texts.js';
 
+const STATE = 'mainspring-login';
+
 /** What the address brought: a token or a code, which is used once and leaves the address at once. */
 async function enter() {
+  const came = Object.fromEntries(new URLSearchParams(location.search));
+  if (came.state) {
+    const state = sessionStorage.getItem(STATE);
+    sessionStorage.removeItem(STATE);
+    history.replaceState(null, '', '/');
+    if (came.state !== state) throw new Error(texts.otherLogin);
+    await enterBy('/login/finish', { given: came });
+    return;
+  }
   const found = /^#(token|pair)=(.+)$/.exec(location.hash);
   if (!found) return;
   history.replaceState(null, '', '/');
@@ -58,7 +69,16 @@ function useFleet() {
 function Enter({ onEnter, problem }) {
   const [token, setToken] = useState('');
   const { error, isBusy, run } = useDoing();
-  return html`<main class="enter"><h1>${texts.enterTitle}</h1><p>${texts.enterHelp}</p>
+  const [issuer, setIssuer] = useState('');
+  useEffect(() => { get('/login/issuer').then((found) => setIssuer(found.issuer), () => {}); }, []);
+  const leaveFor = async () => {
+    const { address, state } = await post('/login/begin');
+    sessionStorage.setItem(STATE, state);
+    location.assign(address);
+  };
+  return html`<main class="enter"><h1>${texts.enterTitle}</h1>
+    ${issuer && html`<p><button class="main" disabled=${isBusy} onClick=${() => run(leaveFor)}>${texts.logInAt(issuer)}</button></p>`}
+    <p>${texts.enterHelp}</p>
     <form onSubmit=${(event) => {
       event.preventDefault();
       run(async () => { await enterBy('/login', { token: token.trim() }); onEnter(); });

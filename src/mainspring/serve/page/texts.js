@@ -32,6 +32,7 @@ export const texts = {
   search: 'Search sessions', all: 'All', running: 'Running', waiting: 'Waiting', ended: 'Ended', needsYou: 'needs you',
   enterTitle: 'Open this machine',
   enterHelp: 'Paste the token that “mainspring serve” prints, or pair this device with “mainspring serve --pair”.',
+  logInAt: (/** @type {string} */ place) => `Log in at ${place}`, otherLogin: 'This login was not begun here. Log in again.',
   token: 'Token', enter: 'Open', leave: 'Forget this device',
   offline: 'Connection lost. Trying again…',
   earlier: 'Show earlier', newest: 'Newest', loading: 'Loading…',
