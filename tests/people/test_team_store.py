@@ -16,6 +16,7 @@ from mainspring.app.stores import shared_files
 from mainspring.app.team import STORED
 from mainspring.errors import AccessRefused, UsageError
 from mainspring.models.scripted import Script, ScriptedModel
+from mainspring.people.signing import SignatureInvalid
 from mainspring.settings import Config, load_config
 from tests.people.teams import PEOPLE
 from tests.postgres import postgres
@@ -46,6 +47,8 @@ def test_a_policy_that_one_machine_sets_holds_on_the_others_and_is_missed_when_i
         asyncio.run(set_policy(here, file))
     run(there)
     file.write_text(f"serial = 1\n{PEOPLE}")
+    with pytest.raises(SignatureInvalid, match=f"{file} is not signed"):
+        asyncio.run(set_policy(here, file))
     sign_policy(here, file)
     asyncio.run(set_policy(here, file))
     run(here)

@@ -73,11 +73,14 @@ def _find(content: object, kind: inspect.Type, path: str) -> Iterator[UnknownKey
     match kind, content:
         case inspect.StructType(fields=fields), dict():
             known = tuple(field.encode_name for field in fields)
-            for key in cast("dict[str, object]", content):
-                if key not in known:
-                    yield UnknownKey(path, key, known)
+        case inspect.DictType(key_type=inspect.LiteralType(values=values)), dict():
+            known = tuple(map(str, values))
         case _:
-            pass
+            known = None
+    if known is not None:
+        for key in cast("dict[str, object]", content):
+            if key not in known:
+                yield UnknownKey(path, key, known)
     for inner in inside:
         yield from _find(*inner)
 

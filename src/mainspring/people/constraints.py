@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.events.counts import plural
 from mainspring.people.team import TeamApproval, TeamRule
 
 NamedRules = tuple[tuple[str, TeamRule], ...]
@@ -128,12 +129,12 @@ def said_by(rule: TeamRule) -> Iterator[str]:
         yield "commands only in the sandbox"
     yield from (cap.words for cap in caps_of((("", rule),)))
     if rule.call:
-        yield f"{len(rule.call)} rules about calls"
+        yield f"{plural(len(rule.call), 'rule')} about calls"
 
 
 def approval_told(approval: TeamApproval) -> str:
     """Whose yes it takes, in words."""
     people = "everybody who may approve" if "*" in approval.by else _listed(approval.by)
-    about = f" about {len(approval.call)} kinds of calls" if approval.call else ""
+    about = f" about {plural(len(approval.call), 'kind')} of calls" if approval.call else ""
     own = ", not whose command led to it" if approval.not_own else ""
     return f"what is asked{about} takes the yes of {approval.of} of {people}{own}"

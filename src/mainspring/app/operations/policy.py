@@ -37,7 +37,7 @@ from mainspring.people.constraints import (
 )
 from mainspring.people.operations import OF_A_MACHINE, OPERATIONS
 from mainspring.people.persons import Person, PersonRole, person_named
-from mainspring.people.signing import new_key, public_key, signed
+from mainspring.people.signing import new_key, public_key, signed, signer_of
 from mainspring.people.team import parse_team
 from mainspring.settings import Config, settings_text
 
@@ -152,6 +152,7 @@ async def set_policy(config: Config, file: Path) -> InForce:
         )
     text = settings_text(file)
     _check(text, str(file))
+    signer_of(text, str(file))
     files = shared_files(config)
 
     def put() -> InForce:
