@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -105,24 +106,29 @@ async def run_calls(runtime: Runtime) -> End | None:
     calls = runtime.state.open_calls
     doubles = _doubles(runtime.state.last_reply.calls)
     room = min(result_text(runtime), _MAX_STEP_TEXT // max(len(calls), 1))
+    running = [
+        _run(runtime, permitted, room=room)
+        if (permitted := runtime.started.get(call.asked.call))
+        else _run_call(runtime, call, is_double=call.asked.call in doubles, room=room)
+        for call in calls
+    ]
+    try:
+        # Most replies ask for one, and a task costs as much as starting it.
+        ends = [await running[0]] if len(running) == 1 else await _side_by_side(running)
+    except _Stopped as stopped:
+        return stopped.end
+    return next(filter(None, ends), None)
+
+
+async def _side_by_side(running: Sequence[Coroutine[Any, Any, End | None]]) -> list[End | None]:
+    """What fails, or is stopped by a person, stops the others; a fault of ours comes before an end."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(
-                    _run(runtime, permitted, room=room)
-                    if (permitted := runtime.started.get(call.asked.call))
-                    else _run_call(runtime, call, is_double=call.asked.call in doubles, room=room)
-                )
-                for call in calls
-            ]
+            tasks = [group.create_task(each) for each in running]
     except ExceptionGroup as errors:
-        stops = [error.end for error in errors.exceptions if isinstance(error, _Stopped)]
-        for fault in errors.exceptions:
-            if not isinstance(fault, _Stopped):
-                raise fault from errors
-        return stops[0]
-    ends = [end for task in tasks if (end := task.result())]
-    return ends[0] if ends else None
+        faults = [error for error in errors.exceptions if not isinstance(error, _Stopped)]
+        raise (faults or errors.exceptions)[0] from errors
+    return [task.result() for task in tasks]
 
 
 def _doubles(calls: Sequence[CallAsked]) -> set[str]:
