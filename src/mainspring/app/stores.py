@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from mainspring.app.permitted_sessions import PermittedSessions
 from mainspring.app.team import InForce, may_have_policy, permission_in, person_of, policies_in, sees
@@ -22,6 +23,7 @@ from mainspring.secrets.sealed_files import KEY_VARIABLE, SealedFiles, find_key
 from mainspring.settings import Config
 
 if TYPE_CHECKING:
+    from mainspring.catalog.salvage import Salvaged
     from mainspring.daemon.scheduled import QueuedGoals
 
 _COMMANDS = "steps"
@@ -183,6 +185,13 @@ def temporal_schedules(
 def tables_of(config: Config, url: str) -> Tables:
     """The tables of such a database."""
     return _module("journal.postgres.schema").PostgresTables(_address(config, url))
+
+
+def salvage(
+    lines: Iterable[bytes], to: BinaryIO, folder: Path, *, workspace: str, beside: Path | None
+) -> Salvaged:
+    """What is whole in a damaged export, as another one."""
+    return _module("catalog.salvage").salvage(lines, to, folder, workspace=workspace, beside=beside)
 
 
 def commands_of(config: Config) -> Sessions:

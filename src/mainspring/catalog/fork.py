@@ -10,7 +10,7 @@ parent's. A repaired copy has an event of the kind `UNREADABLE` in the place of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
@@ -77,8 +77,8 @@ def changed_start(
     return changes | ({"workspace": workspace, "project": ""} if workspace else {})
 
 
-def mended_start(whole: bytes, changes: dict[str, Any]) -> bytes:
-    """The body of the first event of a repaired fork: what can be read of one that cannot be decoded."""
+def mended_start(whole: bytes, changes: Mapping[str, Any], *, remedy: str) -> bytes:
+    """The body of the first event of a repaired copy: what can be read of one that cannot be decoded."""
     try:
         said = msgspec.json.decode(whole, type=dict[str, Any])
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -87,11 +87,11 @@ def mended_start(whole: bytes, changes: dict[str, Any]) -> bytes:
     for field in msgspec.structs.fields(SessionStarted):
         with suppress(KeyError, msgspec.ValidationError):
             found[field.name] = msgspec.convert(said[field.encode_name], field.type)
-    event = SessionStarted(**(found | changes))
+    event = SessionStarted(**{**found, **changes})
     if not event.workspace:
         raise UsageError(
             "The first event, which says where the session worked, cannot be read.",
-            remedy=f"Name that folder: mainspring fork {event.parent} --repair -C FOLDER",
+            remedy=remedy,
         )
     return encode(event)[1]
 
@@ -121,7 +121,7 @@ def copied(
         if seq == 1:
             kind, body = _first(stored, kind, body, changes, is_repaired=is_repaired)
         elif is_repaired:
-            kind, body = _repaired(stored, kind, body)
+            kind, body = repaired(stored.blob, kind, body)
         yield from _needed(stored, kind, body)
         head = hashchain.chain(head, seq, time_us, kind, body)
         yield seq, time_us, kind, body, head
@@ -130,24 +130,29 @@ def copied(
 def _first(
     stored: StoredEvents, kind: str, body: bytes, changes: dict[str, Any], *, is_repaired: bool
 ) -> tuple[str, bytes]:
-    if is_repaired and _repaired(stored, kind, body)[0] != kind:
-        return SessionStarted.__name__, mended_start(body, changes)
+    if is_repaired and repaired(stored.blob, kind, body)[0] != kind:
+        remedy = f"Name that folder: mainspring fork {changes['parent']} --repair -C FOLDER"
+        return SessionStarted.__name__, mended_start(body, changes, remedy=remedy)
     return kind, first_body(body, kind, changes)
 
 
-def _repaired(stored: StoredEvents, kind: str, body: bytes) -> tuple[str, bytes]:
+def repaired(blob: Callable[[str], bytes], kind: str, body: bytes) -> tuple[str, bytes]:
     """The event, or one that holds it as text and says why it, or what it names, cannot be read."""
     whole = body
     try:
         if spilled := hashchain.referenced(body):
-            whole = stored.blob(spilled.sha256)
-        for blob in blobs_in(decode(kind, whole)):
-            stored.blob(blob.sha256)
+            whole = blob(spilled.sha256)
+        for each in blobs_in(decode(kind, whole)):
+            blob(each.sha256)
     except (msgspec.MsgspecError, ValueError) as error:
-        # The parent keeps it whole; here it must fit where no blob is needed.
-        text = whole.decode("utf-8", "replace")[:_KEPT_CHARACTERS]
-        return UNREADABLE, msgspec.json.encode({"kind": kind, "problem": str(error), "body": text})
+        return unreadable(kind, whole, str(error))
     return kind, body
+
+
+def unreadable(kind: str, whole: bytes, problem: str) -> tuple[str, bytes]:
+    """What stands in the place of an event that cannot be read. What is kept of it fits without a blob."""
+    text = whole.decode("utf-8", "replace")[:_KEPT_CHARACTERS]
+    return UNREADABLE, msgspec.json.encode({"kind": kind, "problem": problem, "body": text})
 
 
 def _needed(stored: StoredEvents, kind: str, body: bytes) -> Iterator[str]:

@@ -25,14 +25,15 @@ _SOON_S = 0.5
     "--blobs", type=click.Path(path_type=Path), help="Folder with the blobs, when they are not in the file."
 )
 @click.option("-C", "folder", type=click.Path(path_type=Path), help="Workspace, for another agent's session.")
-def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
+@click.option("--salvage", "is_salvaged", is_flag=True, help="Of a damaged export, import what is whole.")
+def import_command(file: Path, blobs: Path | None, folder: Path | None, *, is_salvaged: bool) -> None:
     """Import the session in FILE (- is standard input): one that `export` wrote, checking every hash, or a
     session file of Claude Code or Codex."""
     try:
         if str(file) == "-":
-            imported = _import(sys.stdin.buffer, blobs, folder)
+            imported = _import(sys.stdin.buffer, blobs, folder, is_salvaged=is_salvaged)
         else:
-            imported = _import(_told(file), blobs, folder)
+            imported = _import(_told(file), blobs, folder, is_salvaged=is_salvaged)
     except FileNotFoundError as error:
         raise UsageError(f"There is no file {file}.", remedy="Check the path.") from error
     except OSError as error:
@@ -42,6 +43,10 @@ def import_command(file: Path, blobs: Path | None, folder: Path | None) -> None:
     if imported.agent:
         left = f", {plural(imported.left_out, 'line')} left out" if imported.left_out else ""
         click.echo(f"{plural(imported.events, 'event')} from {imported.agent}{left}", err=True)
+    for seq in imported.unreadable:
+        click.echo(f"Event {seq} could not be read; `mainspring show` marks it as unreadable.", err=True)
+    if imported.missing:
+        click.echo(f"{plural(imported.missing, 'event')} at the end are missing.", err=True)
     click.echo(imported.session)
 
 
@@ -59,6 +64,11 @@ def _told(file: Path) -> Iterator[bytes]:
         click.echo("\r", nl=False, err=True)
 
 
-def _import(lines: Iterable[bytes], blobs: Path | None, folder: Path | None) -> Imported:
+def _import(
+    lines: Iterable[bytes], blobs: Path | None, folder: Path | None, *, is_salvaged: bool
+) -> Imported:
     config, here = load_config(), Path.cwd()
-    return asyncio.run(import_session(config, lines, here=here, workspace=folder, blobs=blobs))
+    importing = import_session(
+        config, lines, here=here, workspace=folder, blobs=blobs, is_salvaged=is_salvaged
+    )
+    return asyncio.run(importing)

@@ -105,7 +105,7 @@ def write_lines(
 ) -> None:
     to.write(_ENCODE(header) + b"\n")
     to.writelines(_ENCODE(line) + b"\n" for line in _blob_lines(blobs, blobs_beside))
-    to.writelines(_ENCODE(_event_line(*row)) + b"\n" for row in rows)
+    to.writelines(_ENCODE(event_line(*row)) + b"\n" for row in rows)
 
 
 def _blob_lines(blobs: Iterable[tuple[str, bytes]], beside: Path | None) -> Iterator[BlobLine]:
@@ -117,7 +117,7 @@ def _blob_lines(blobs: Iterable[tuple[str, bytes]], beside: Path | None) -> Iter
         yield BlobLine(sha256=sha256, size=len(data), data=data if beside is None else None)
 
 
-def _event_line(seq: int, time_us: int, kind: str, stored: bytes, hash_: bytes) -> EventLine:
+def event_line(seq: int, time_us: int, kind: str, stored: bytes, hash_: bytes) -> EventLine:
     blob = hashchain.referenced(stored)
     body = msgspec.Raw(stored) if blob is None else _NO_BODY
     return EventLine(seq=seq, time_us=time_us, kind=kind, hash=hash_.hex(), body=body, body_blob=blob)
@@ -153,9 +153,9 @@ def read_lines(
             raise refused(f"line {number} cannot be read ({error})", seq + 1) from error
         match line:
             case BlobLine():
-                yield line.sha256, _blob_data(line, number, beside)
+                yield line.sha256, blob_data(line, number, beside)
             case EventLine():
-                stored = _stored(line)
+                stored = stored_body(line)
                 head = hashchain.chain(head, seq + 1, line.time_us, line.kind, stored)
                 if line.seq != seq + 1 or head.hex() != line.hash:
                     raise refused(f"line {number}, event {line.seq}, does not match its hash", seq + 1)
@@ -165,13 +165,19 @@ def read_lines(
         raise refused(f"it ends after event {seq} and should have {header.events} events", seq + 1)
 
 
-def _stored(line: EventLine) -> bytes:
+def stored_body(line: EventLine) -> bytes:
+    """The body as a journal keeps it."""
     if line.body_blob is not None:
         return hashchain.reference(line.body_blob)
     return bytes(line.body)
 
 
-def _blob_data(line: BlobLine, number: int, beside: Path | None) -> bytes:
+def write_line(to: BinaryIO, line: BlobLine | EventLine) -> None:
+    to.write(_ENCODE(line) + b"\n")
+
+
+def blob_data(line: BlobLine, number: int, beside: Path | None) -> bytes:
+    """The bytes of a blob, which have its hash."""
     data = line.data
     if data is None:
         if beside is None:
@@ -192,5 +198,7 @@ def _blob_data(line: BlobLine, number: int, beside: Path | None) -> bytes:
 
 def refused(what: str, seq: int | None) -> JournalDamaged:
     return JournalDamaged(
-        f"This export is damaged: {what}. Nothing was imported.", remedy="Export the session again.", seq=seq
+        f"This export is damaged: {what}. Nothing was imported.",
+        remedy="Export the session again, or import what is whole of it with --salvage.",
+        seq=seq,
     )

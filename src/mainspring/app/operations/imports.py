@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -14,14 +16,16 @@ from mainspring.app.build import DEFAULT_TOOLS
 from mainspring.app.imported import note_import
 from mainspring.app.known import workspace_at
 from mainspring.app.policies import DEFAULT_MODE
-from mainspring.app.records import compose_session
-from mainspring.app.stores import sessions_of
+from mainspring.app.records import compose_session, recording
+from mainspring.app.stores import salvage, sessions_of
 from mainspring.context.prompt import context_message, prompt_parts, system_prompt
+from mainspring.disk.scratch import ScratchFolder
 from mainspring.disk.untrusted import read_untrusted_lines
 from mainspring.engines.transcripts import Transcript
 from mainspring.engines.transcripts.lines import read_transcript
 from mainspring.errors import JournalForeign
 from mainspring.events import Event, NoteAdded, Origin, PromptSet, SessionStarted
+from mainspring.events.counts import plural
 from mainspring.settings import Config
 from mainspring.tools.toolbox import Toolbox
 
@@ -31,12 +35,15 @@ _MAX_LINE_BYTES = 128 << 20  # a blob is one line
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """A session that was brought in. `agent` is empty for one of ours; else so many of the lines in its file
-    became `events`, and so many were left out."""
+    became `events`, and so many were left out. Of a damaged export some events were `unreadable`, and so many
+    are `missing` at its end."""
 
     session: str
     agent: str = ""
     events: int = 0
     left_out: int = 0
+    unreadable: tuple[int, ...] = ()
+    missing: int = 0
 
 
 def file_lines(file: Path) -> Iterator[bytes]:
@@ -51,14 +58,18 @@ async def import_session(
     here: Path,
     workspace: Path | None = None,
     blobs: Path | None = None,
+    is_salvaged: bool = False,
 ) -> Imported:
     """Reads what an export wrote, checking every hash, or a session file of Claude Code or Codex, which goes
-    on in `workspace`, else where it was, else `here`."""
+    on in `workspace`, else where it was, else `here`. Of a damaged export, `is_salvaged` brings what is whole
+    as a new session."""
     rest = iter(lines)
     first = next(rest, b"")
     transcript = read_transcript(first, rest, first_seq=_EVENTS_BEFORE + 1)
     if transcript is None:
         lines = chain([first], rest)
+        if is_salvaged:
+            return await _salvaged(config, lines, workspace, blobs)
         store = sessions_of(config)
         session = await store.import_lines(lines, blobs_beside=blobs)
         await note_import(store, session)
@@ -73,6 +84,29 @@ async def import_session(
         events=len(transcript.events),
         left_out=transcript.left_out,
     )
+
+
+async def _salvaged(
+    config: Config, lines: Iterable[bytes], workspace: Path | None, blobs: Path | None
+) -> Imported:
+    store, folder = sessions_of(config), str(workspace_at(workspace)) if workspace else ""
+    with ScratchFolder() as scratch, tempfile.TemporaryFile() as kept:
+        made = await asyncio.to_thread(salvage, lines, kept, scratch.path, workspace=folder, beside=blobs)
+        kept.seek(0)
+        whole = chain([msgspec.json.encode(made.header)], kept)
+        session = await store.import_lines(whole, blobs_beside=scratch.path)
+    await note_import(store, session)
+    if made.unreadable or made.missing:
+        async with recording(session, config) as recorder:
+            await recorder.record(NoteAdded(text=_lost(made.unreadable, made.missing), source="repair"))
+    return Imported(session=session, unreadable=made.unreadable, missing=made.missing)
+
+
+def _lost(unreadable: Sequence[int], missing: int) -> str:
+    events = ", ".join(map(str, unreadable))
+    said = [f"what was recorded as event {events} could not be read"] if events else []
+    said += [f"{plural(missing, 'event')} at its end are missing"] if missing else []
+    return f"This session was made of a damaged export: {', and '.join(said)}."
 
 
 def _events(
