@@ -22,6 +22,7 @@ NOT_FOR_A_PLAIN_RUN = (
     "mainspring.app.operations.attempts",
     "mainspring.app.operations.branches",
     "mainspring.app.operations.risk",
+    "mainspring.app.operations.sessions",
     "mainspring.daemon.scheduled",
     "mainspring.evidence.checks",
     "mainspring.goals.schedules",

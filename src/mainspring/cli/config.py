@@ -10,7 +10,6 @@ import click
 import msgspec
 
 from mainspring import settings
-from mainspring.app.operations.sessions import newest_session
 from mainspring.app.private import make_private
 from mainspring.app.team import account_name
 from mainspring.cli.streams import is_person_there
@@ -90,7 +89,8 @@ def told_channels() -> tuple[str, ...]:
 
 def newest_here(config: Config) -> str:
     """The newest session that works in this folder."""
-    return asyncio.run(newest_session(config, Path.cwd()))
+    sessions = import_module("mainspring.app.operations.sessions")  # not for a new one
+    return asyncio.run(sessions.newest_session(config, Path.cwd()))
 
 
 def offer_setup() -> None:

@@ -63,7 +63,7 @@ def kinds_of(folder: Path) -> list[str]:
     return [
         kind
         for kind, (marks, packages) in _KINDS.items()
-        if any(marks.fullmatch(name) for name in names) or (packages and packages.search(text))
+        if any(marks.fullmatch(name) for name in names) or (text and packages and packages.search(text))
     ]
 
 
