@@ -6,11 +6,23 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from mainspring.cli.options import with_options
+from mainspring.errors import UsageError
+
+
+def _named(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Refuses an empty name, as that of a variable which is not set: the work would be done here."""
+    if not value and context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
+        raise UsageError("--queue names no queue.", remedy="Name one, or leave --queue out.")
+    return value
+
 
 queue_options = with_options(
-    click.option("--queue", default="", metavar="NAME", help="Leave it to a worker; print its id."),
+    click.option(
+        "--queue", default="", metavar="NAME", callback=_named, help="Leave it to a worker; print its id."
+    ),
     click.option("--labels", default="", metavar="WORDS", help="What the worker must have: gpu,slurm."),
 )
 

@@ -13,6 +13,7 @@ from mainspring.app.operations.workers import (
     check_dispatch,
     leave_to_worker,
     parse_labels,
+    parse_queue,
 )
 from mainspring.cli.config import load_config
 from mainspring.errors import UsageError
@@ -31,7 +32,7 @@ def place_of(queue: str, labels: str, *, is_queued: bool = False, **options: Any
     check_dispatch(load_config())
     given = ["--allow-unpriced"] if options.get("allow_unpriced") else []
     given += ["--sandbox", options["sandbox"]] if options.get("sandbox") else []
-    return QueuePlace(queue=queue or DEFAULT_QUEUE, labels=words, options=tuple(given))
+    return QueuePlace(queue=parse_queue(queue or DEFAULT_QUEUE), labels=words, options=tuple(given))
 
 
 class LeaveControl:

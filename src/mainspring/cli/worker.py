@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mainspring.app.operations.workers import DEFAULT_QUEUE, parse_labels, run_worker
+from mainspring.app.operations.workers import DEFAULT_QUEUE, parse_labels, parse_queue, run_worker
 from mainspring.cli.config import load_config
 from mainspring.cli.system import need_custody
 from mainspring.secrets.screen import plain
@@ -37,5 +37,5 @@ def worker_command(
         click.echo(plain(line), err=True)
 
     config, words = load_config(), parse_labels(labels)
-    place: dict[str, Any] = {"queue": queue, "labels": words, "capacity": capacity}
+    place: dict[str, Any] = {"queue": parse_queue(queue), "labels": words, "capacity": capacity}
     asyncio.run(run_worker(config, say, **place, is_once=is_once, is_temporal=is_temporal))

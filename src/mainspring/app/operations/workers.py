@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import time
 from collections import Counter
@@ -34,6 +35,8 @@ from mainspring.settings import Config
 from mainspring.system import host_name
 
 __all__ = ["DEFAULT_QUEUE", "QueuedSession", "WorkerRow", "check_dispatch"]
+
+_WORD = re.compile(r"[\w.-]+")
 
 
 async def run_worker(
@@ -183,12 +186,22 @@ def parse_labels(given: str) -> tuple[str, ...]:
     """Labels as they are given: words with commas between them."""
     labels = tuple(dict.fromkeys(word.strip() for word in given.split(",") if word.strip()))
     for label in labels:
-        if not label.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        if not _WORD.fullmatch(label):
             raise UsageError(
                 f"The label {label!r} is not a word.",
                 remedy="Labels are words with commas between: gpu,slurm.",
             )
     return labels
+
+
+def parse_queue(given: str) -> str:
+    """The name of a queue as it is given: one word."""
+    if not _WORD.fullmatch(given):
+        raise UsageError(
+            f"{given!r} is no name of a queue.",
+            remedy="It is one word, of letters, digits, `-`, `_` and `.`.",
+        )
+    return given
 
 
 async def fleet(config: Config) -> WorkerFleet:
@@ -236,7 +249,8 @@ async def move_session(config: Config, session: str, *, queue: str, labels: Sequ
         if item is None:
             raise _not_queued(name)
         wanted = item.labels if labels is None else tuple(labels)
-        await store.put(msgspec.structs.replace(item, queue=queue or item.queue, labels=wanted))
+        place = parse_queue(queue) if queue else item.queue
+        await store.put(msgspec.structs.replace(item, queue=place, labels=wanted))
     return name
 
 
