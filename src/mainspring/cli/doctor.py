@@ -113,9 +113,10 @@ def _bundle(session: str, to: Path | None, *, with_contents: bool) -> None:
 def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     yield f"mainspring {diagnosis.version}"
     for check in diagnosis.checks:
-        yield f"  {_mark(check)} {check.name}: {check.found or 'not found'}" + (
-            "" if check.is_ok else f". To fix it: {check.remedy}"
-        )
+        found = check.found or "not found"
+        if check.remedy and not check.is_ok:
+            found = f"{found.rstrip('.')}. To fix it: {check.remedy}"
+        yield f"  {_mark(check)} {check.name}: {found}"
     keys = [f"{name} (from {origin})" for name, origin in diagnosis.key_origins.items()]
     yield f"  keys: {', '.join(keys) or 'none; store one with mainspring keys add PROVIDER'}"
     is_plain = any(rung.name == "none" and rung.is_available for rung in diagnosis.rungs)
