@@ -59,6 +59,42 @@ def test_a_policy_that_one_machine_sets_holds_on_the_others_and_is_missed_when_i
         run(there)
 
 
+def put_back(config: Config, file: Path, address: str = "") -> None:
+    permission = local_permission("policy set")
+    call = CommandCall(operation="policy set", permission=permission, address=address)
+    asyncio.run(begin_command(config, call))
+    asyncio.run(set_policy(config, file))
+
+
+def test_an_admin_puts_a_policy_back_that_is_gone_or_was_changed_and_nobody_else_another(
+    tmp_path: Path,
+) -> None:
+    url = asyncio.run(postgres().new_store()).url
+    here, there = machine(tmp_path / "a", url, "admin"), machine(tmp_path / "b", url, "viewer")
+    file, theirs = tmp_path / "policy.toml", tmp_path / "theirs.toml"
+    file.write_text(f"serial = 1\n{PEOPLE}")
+    sign_policy(here, file)
+    put_back(here, file)
+    with pytest.raises(AccessRefused, match="takes the role admin"):
+        put_back(there, file)
+    theirs.write_text(f"serial = 2\n{PEOPLE.replace('local:admin', 'local:viewer')}")
+    sign_policy(there, theirs)
+    for damaged in (None, b"serial = 2\n"):
+        assert shared_files(here).remove(STORED)
+        if damaged:
+            shared_files(here).write(STORED, damaged)
+        with pytest.raises(AccessRefused, match=r"is gone|is not signed"):
+            run(here)
+        with pytest.raises(AccessRefused, match=r"is gone|is not signed"):
+            put_back(here, file, address="10.0.0.7")
+        with pytest.raises(UsageError, match="local:viewer would not be an admin"):
+            put_back(there, file)
+        with pytest.raises(SignatureInvalid, match="whom this machine does not know"):
+            put_back(there, theirs)
+        put_back(here, file)
+        run(here)
+
+
 def test_queues_show_only_sessions_of_projects_that_somebody_may_look_at(tmp_path: Path) -> None:
     url = asyncio.run(postgres().new_store()).url
     here, there = machine(tmp_path / "a", url, "admin"), machine(tmp_path / "b", url, "viewer")
