@@ -28,11 +28,12 @@ export function Schedules({ maySteer }) {
   const forget = (id) => doing.run(async () => { await post('/schedules/forget', { id }); setCount(count + 1); });
   const begin = (id) => doing.run(async () => { location.hash = `#/s/${(await post('/schedules/begin', { id })).session}/goal`; });
   return html`<section><p class="quiet">${texts.schedulesHelp}</p><${Problem} error=${error || doing.error} />
-    ${daemon && !daemon.owner && data && data.length > 0 && html`<p class="problem">${texts.noDaemon}</p>`}
+    ${daemon && !daemon.owner && (data || []).some(({ schedule }) => !schedule.queue) && html`<p class="problem">${texts.noDaemon}</p>`}
     ${data && !data.length && html`<${Empty} title=${texts.noSchedules} help=${texts.noSchedulesHelp} />`}
     <ul class="cards">${(data || []).map(({ schedule, next_us: next, last, last_state: state }) => html`<li class="card" key=${schedule.id}>
       <span class="head"><b class="title">${schedule.goal}</b><code class="whole">${schedule.cron}</code></span>
       <span class="meta"><span>${next ? `${texts.next} ${clock(next)}` : texts.never}</span><span class="path">${schedule.folder}</span>
+        ${schedule.queue && html`<span>${texts.ofQueue} ${schedule.queue}</span>`}
         ${schedule.max_cost_usd && html`<span>${texts.atMost} ${money(schedule.max_cost_usd)}</span>`}
         ${last && html`<span>${texts.last} ${clock(last.at_us)}: ${last.session ? html`<a href=${`#/s/${last.session}/goal`}>${state || last.outcome}</a>` : last.outcome}${last.detail ? ` (${last.detail})` : ''}</span>`}</span>
       ${maySteer && html`<div class="actions"><button disabled=${doing.isBusy} onClick=${() => begin(schedule.id)}>${texts.beginNow}</button>

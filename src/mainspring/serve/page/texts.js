@@ -26,7 +26,7 @@ export const texts = {
   approvals: 'Approvals', approvalsHelp: 'What you allowed for more than once.', noApprovals: 'Nothing is allowed for longer', noApprovalsHelp: 'What you answer with “Always…” stands here, and can be taken back.',
   askAgain: 'Ask again', scopes: { session: 'one session', project: 'one project', forever: 'everywhere' }, until: 'until', user: 'you',
   schedules: 'Schedules', schedulesHelp: 'Goals that begin by themselves. Add one with mainspring goal schedule.', noSchedules: 'No schedules', noSchedulesHelp: 'mainspring goal schedule "0 7 * * 1-5" GOAL begins a goal every working day at seven.',
-  noDaemon: 'Nothing begins by itself now: the daemon is not running. Start it with mainspring daemon start.', next: 'next', never: 'never again', last: 'last', atMost: 'at most', beginNow: 'Begin now', forget: 'Forget',
+  ofQueue: 'queue', noDaemon: 'Nothing begins by itself now: the daemon is not running. Start it with mainspring daemon start.', next: 'next', never: 'never again', last: 'last', atMost: 'at most', beginNow: 'Begin now', forget: 'Forget',
   noMatch: 'No session matches', noMatchHelp: 'Try other words, or show all.', otherWords: 'Try other words.', noSetting: 'No setting matches', showMore: 'Show more', notShown: 'not shown',
   nothingAsked: 'Nothing waits for you', nothingAskedHelp: 'Questions of all sessions appear here as they are asked.',
   search: 'Search sessions', all: 'All', running: 'Running', waiting: 'Waiting', ended: 'Ended', needsYou: 'needs you',
