@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import time
@@ -9,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from mainspring.catalog import reading
+from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.disk.scan import Scan
 from mainspring.documents.lines import as_text
-from mainspring.events import NoteAdded
+from mainspring.events import Event, NoteAdded, SessionStarted, TurnEnded, TurnStarted
+from mainspring.session.opening import age_note
 from mainspring.waits.reach import Reach
 from mainspring.workspace import since
 from mainspring.workspace.since import changes_since
@@ -45,6 +49,26 @@ def test_an_old_session_tells_its_age_and_the_files_that_changed(tmp_path: Path,
     assert note.text == "The session was left 2 h 1 min ago. Since then 1 file changed (src/a.py)."
     assert texts(stage.sent())[-2] == f"user: [note from mainspring:resumed] {note.text}"
     assert as_text(note) == f"· {note.text}"
+
+
+def test_a_note_of_a_person_does_not_make_a_session_young(tmp_path: Path, work: Path) -> None:
+    now_us = time.time_ns() // 1000
+    times: list[tuple[float, Event]] = [
+        (7300, SessionStarted(session="s", workspace=str(work), version="1")),
+        (7300, TurnStarted(turn=1)),
+        (7300, TurnEnded(turn=1, ending="done")),
+        (60, NoteAdded(text="remember the milk", source="user")),
+    ]
+    events = [(now_us - int(ago_s * 1e6), event) for ago_s, event in times]
+
+    async def told() -> list[Event]:
+        store = SqliteSessions(tmp_path / "home")
+        async with reading(store, await store.compose(lambda *_: events)) as journal:
+            return await age_note(journal, work, now_us, Scan())
+
+    (note,) = asyncio.run(told())
+    assert isinstance(note, NoteAdded)
+    assert note.text.startswith("The session was left 2 h 1 min ago.")
 
 
 def test_a_session_that_was_left_a_moment_ago_says_nothing(tmp_path: Path, work: Path) -> None:

@@ -88,15 +88,21 @@ def output_type(kind: Any, engine: str) -> OutputType | None:
 
 
 _OLD_S = 300.0
+_LOOKED_BACK = 20
 
 
 async def age_note(journal: JournalReader, workspace: Path, now_us: int, scan: Scan) -> list[Event]:
     """What a resumed session and its person are told: how old it is, and what changed since."""
-    last = await journal.read(after=await journal.last_seq() - 1)
-    age_s = (now_us - last[-1].time_us) / 1e6 if last else 0.0
+    last = await journal.read(after=max(await journal.last_seq() - _LOOKED_BACK, 0))
+    # What a person notes while nobody works is no work.
+    worked = [
+        each for each in last if not (isinstance(each.event, NoteAdded) and each.event.source == "user")
+    ]
+    left_us = (worked or last)[-1].time_us if last else now_us
+    age_s = (now_us - left_us) / 1e6
     if age_s < _OLD_S:
         return []
-    changes = await asyncio.to_thread(changes_since, workspace, last[-1].time_us, scan)
+    changes = await asyncio.to_thread(changes_since, workspace, left_us, scan)
     text = f"The session was left {duration(age_s)} ago. {changes}".strip()
     return [NoteAdded(text=text, source=RESUMED_SOURCE)]
 
