@@ -206,11 +206,3 @@ def test_the_daemons_of_two_machines_begin_a_scheduled_goal_once(
         (row, missing) = lines(shared.run("goal", "schedules", "--json", **environment).stdout)
         assert (row["last"]["outcome"], row["last"]["session"]) == ("started", *shared.states())
         assert missing["last"] is None
-
-
-def test_doctor_says_what_a_hub_lacks_in_whole_sentences(machine: Machine) -> None:
-    machine.home.mkdir()
-    hub = '[jobs.hub]\nkind = "hub"\nnamespace = "me"\nurl = "http://127.0.0.1:9"\n'
-    (machine.home / "config.toml").write_text(hub)
-    (said,) = [line for line in machine.run("doctor").stdout.splitlines() if "jobs hub" in line]
-    assert "There is no token for http://127.0.0.1:9. To fix it: Set HF_TOKEN" in said

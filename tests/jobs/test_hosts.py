@@ -10,6 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mainspring.app.operations.doctor import DoctorCheck
+from mainspring.app.operations.jobs import check_hosts
+from mainspring.cli.doctor import found_and_remedy
 from mainspring.errors import JobHostError, UsageError
 from mainspring.jobs import JobHost, JobRef
 from mainspring.jobs.hosts import open_host
@@ -20,6 +23,7 @@ from mainspring.sandbox.rungs.process import PlainSandbox
 from mainspring.testing import jobs as suite
 from tests.jobs.hub_double import TOKEN, HubDouble
 from tests.jobs.slurm_stand_in import install
+from tests.jobs.stage import config_of
 from tests.ssh_server import ssh_server
 
 Check = Callable[[JobHost, str], Awaitable[None]]
@@ -260,3 +264,14 @@ def test_a_shell_that_begins_with_words_of_its_own_is_understood(said: str) -> N
     assert answer_of(said) == "ms-1 new"
     assert answer_of("\n") == ""
     assert len(answer_of("x" * 5000)) == 2000
+
+
+def test_doctor_tells_what_a_host_lacks_in_whole_sentences(tmp_path: Path) -> None:
+    hub = JobHostSettings(kind="hub", url="http://127.0.0.1:9", namespace="me")
+    config = config_of(tmp_path)
+    settings = msgspec.structs.replace(config.settings, jobs={"hub": hub})
+    (host,) = asyncio.run(check_hosts(msgspec.structs.replace(config, settings=settings)))
+    check = DoctorCheck(name="jobs hub", is_ok=host.is_ok, found=host.found, remedy=host.remedy)
+    said = found_and_remedy(check)
+    assert said.startswith("There is no token for http://127.0.0.1:9. To fix it: Set HF_TOKEN")
+    assert found_and_remedy(DoctorCheck(name="x", is_ok=False, found="no answer", remedy="")) == "no answer"

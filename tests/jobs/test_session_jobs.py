@@ -139,6 +139,13 @@ def test_an_unknown_price_a_later_beginning_and_too_much_are_asked_about(
     assert not stage.events(JobPlanned)
 
 
+def test_nobody_is_asked_about_a_time_that_no_job_can_have(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, tool_call("submit_job", **{**SUBMIT, "hours": 1e308}), "Done.")
+    assert stage.run("go", **free(config_of(tmp_path))).is_done
+    assert stage.events(ApprovalAsked) == []
+    assert "has at most 24 hours" in stage.events(CallEnded)[0].output
+
+
 def test_plan_mode_submits_nothing_and_auto_asks(tmp_path: Path) -> None:
     for mode, ending in (("plan", "done"), ("auto", "blocked")):
         stage = Stage(tmp_path / mode, tool_call("submit_job", **SUBMIT), "Done.")

@@ -176,7 +176,10 @@ async def _wait(jobs: SessionJobs, arguments: JobArguments, place: CallContext) 
 
 
 def _usd(jobs: SessionJobs, arguments: SubmitArguments) -> float | None:
-    """A host or hardware that is not there costs nothing: the call says so itself."""
+    """A host or hardware that is not there, or too long a time, costs nothing: the call says so itself."""
+    settings = jobs.hosts.get(arguments.host)
+    if settings and arguments.hours > settings.max_hours:
+        return 0.0
     try:
         return jobs.usd(arguments.host, arguments.hardware, arguments.hours)
     except UsageError:

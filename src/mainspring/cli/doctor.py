@@ -110,13 +110,16 @@ def _bundle(session: str, to: Path | None, *, with_contents: bool) -> None:
     click.echo("Nothing was sent. Look into it before you share it.")
 
 
+def found_and_remedy(check: DoctorCheck) -> str:
+    """What was found, and what to do where that is known and needed."""
+    found = check.found or "not found"
+    return found if check.is_ok or not check.remedy else f"{found.rstrip('.')}. To fix it: {check.remedy}"
+
+
 def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     yield f"mainspring {diagnosis.version}"
     for check in diagnosis.checks:
-        found = check.found or "not found"
-        if check.remedy and not check.is_ok:
-            found = f"{found.rstrip('.')}. To fix it: {check.remedy}"
-        yield f"  {_mark(check)} {check.name}: {found}"
+        yield f"  {_mark(check)} {check.name}: {found_and_remedy(check)}"
     keys = [f"{name} (from {origin})" for name, origin in diagnosis.key_origins.items()]
     yield f"  keys: {', '.join(keys) or 'none; store one with mainspring keys add PROVIDER'}"
     is_plain = any(rung.name == "none" and rung.is_available for rung in diagnosis.rungs)
