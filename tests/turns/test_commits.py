@@ -28,6 +28,13 @@ from tests.stage import SESSION, Stage, call, calls, says, take
 from tests.synced_disk import SyncedDisk
 
 
+@pytest.fixture
+def slow_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What need not be durable waits for what must be, however slow the machine is."""
+    monkeypatch.setattr(sqlite, "_DURABLE_WITHIN_S", 3600.0)
+
+
+@pytest.mark.usefixtures("slow_timer")
 @pytest.mark.parametrize("name", ["do", "plan"])
 def test_a_step_with_a_call_waits_for_the_disk_twice(tmp_path: Path, name: str) -> None:
     few, many = (_syncs(tmp_path / str(count), *map(_step, [name] * count, range(count))) for count in (1, 3))
@@ -39,6 +46,7 @@ def _step(name: str, number: int) -> ScriptedReply:
     return calls(call(name, {"items": items} if name == "plan" else {"what": str(number)}))
 
 
+@pytest.mark.usefixtures("slow_timer")
 def test_calls_of_one_reply_share_their_commits(tmp_path: Path) -> None:
     alone = _syncs(tmp_path / "1", calls(call("do", {"what": "a"})))
     together = _syncs(tmp_path / "2", calls(*(call("do", {"what": what}) for what in "abcd")))
