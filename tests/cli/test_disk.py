@@ -57,3 +57,16 @@ def test_what_stays_after_all_is_told_with_an_exit_code(machine: Machine) -> Non
     assert (told.returncode, told.stderr) == (1, "could not be removed: /proc/version\n")
     assert "Not everything was removed." in told.stdout
     assert not machine.home.exists()
+
+
+def test_cleaning_goes_on_after_what_it_cannot_remove(machine: Machine) -> None:
+    record(machine, "one")
+    contents = machine.home / "contents"
+    (contents / "b-0").mkdir(parents=True)
+    (machine.home / "elsewhere").mkdir()
+    (contents / "a-0").symlink_to(machine.home / "elsewhere")
+    told = machine.run("clean")
+    assert told.returncode == 0
+    assert told.stderr.startswith(f"stays: {contents / 'a-0'}\n")
+    assert not (contents / "b-0").exists()
+    assert (machine.home / "elsewhere").exists()

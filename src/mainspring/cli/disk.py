@@ -101,6 +101,9 @@ def clean_command(*, is_dry: bool, days: float, is_json: bool) -> None:
             click.echo(json_line(each))
         else:
             click.echo(plain(f"{each.kind:<18} {readable_bytes(each.bytes):>9}  {each.path}  ({each.why})"))
+    for each in found:
+        if each not in gone:
+            click.echo(plain(f"stays: {each.path}"), err=True)
     if not is_json:
         verb = "Would free" if is_dry else "Freed"
         click.echo(f"{verb} {readable_bytes(sum(each.bytes for each in gone))}.", err=True)

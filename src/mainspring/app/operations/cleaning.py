@@ -209,6 +209,6 @@ async def _removed(config: Config, leftover: Leftover) -> bool:
                 await asyncio.to_thread(remove, leftover.path)
             case "contents" | "unfinished session" | "lock":
                 await asyncio.to_thread(shutil.rmtree, leftover.path)
-    except (FileNotFoundError, JournalError):
+    except (OSError, JournalError):  # it is gone already, or may not be removed
         return False
     return True
