@@ -81,6 +81,7 @@ def test_what_is_queued_is_done_by_a_worker_on_another_machine_under_its_limits(
     assert "sound" in shared.run("verify", session).stdout
     again = shared.run("worker", "--once", **other)
     assert "resumed" not in again.stderr
+    assert shared.run("fleet").stdout.startswith("No worker is running.")  # whoever ended is gone
 
 
 def test_only_a_worker_of_the_queue_with_all_labels_takes_a_session(shared: Shared) -> None:

@@ -131,6 +131,6 @@ def test_a_session_is_moved_and_tried_again_and_a_worker_drained_while_the_page_
     page.get_by_role("button", name="Drain").click()
     _, said = fleet.worker.communicate(timeout=120)
     assert fleet.worker.returncode == 0, said
-    page.wait_for_selector("text=No worker was heard of today")
+    page.wait_for_selector("text=No worker is running")
     assert (visitor.problems, visitor.elsewhere) == ([], [])
     visitor.context.close()

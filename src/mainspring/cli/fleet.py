@@ -68,7 +68,7 @@ def move_command(session: str, queue: str, labels: str | None) -> None:
 def _lines(found: WorkerFleet, config: Config) -> list[str]:
     lines = [_worker_line(each, found) for each in found.workers]
     if not lines:
-        lines = ["No worker was heard of today. Start one: mainspring worker"]
+        lines = ["No worker is running. Start one: mainspring worker"]
     queues = (_queue_line(each) for each in found.queues if each.at_work or each.waiting or each.set_aside)
     return [*lines, *queues, *(_session_line(each, config) for each in found.sessions)]
 

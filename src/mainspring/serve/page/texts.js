@@ -18,7 +18,7 @@ export const texts = {
   agentsTab: 'Agents', engines: 'Who takes turns', enginesHelp: 'The own loop, and agents of others that are installed here.', askable: 'Whom a session can ask', askableHelp: 'Agents that work for a session: the built-in ones, and those you wrote.',
   fleet: 'Fleet', queues: 'Queues', workers: 'Workers', inQueues: 'Sessions in queues', queue_: 'queue', labels: 'labels',
   noFleet: 'Sessions are kept on this machine alone', noFleetHelp: 'Workers of several machines need a shared store: mainspring config set store.url postgresql://…',
-  noWorkers: 'No worker was heard of today', noWorkersHelp: 'Start one on any machine that has the store: mainspring worker', noWorker: 'no worker',
+  noWorkers: 'No worker is running', noWorkersHelp: 'Start one on any machine that has the store: mainspring worker', noWorker: 'no worker',
   nothingQueued: 'Nothing is in a queue', nothingQueuedHelp: 'mainspring run --queue default TASK leaves a session to workers.', nothingWaits: 'nothing waits', waitingFor: 'waiting',
   lag: 'longest wait', atWork: 'at work', of: 'of', asleep: 'asleep', setAside: 'set aside', crashes: (/** @type {number} */ count) => (count === 1 ? 'crash' : 'crashes'),
   gone: 'not heard of', draining: 'draining', idle: 'ready', heard: 'heard of', waitsSince: 'waits for', drain: 'Drain', tryAgain: 'Try again', move: 'Move…', moveThere: 'Move',
