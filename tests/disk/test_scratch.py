@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from mainspring.disk.scratch import PREFIX, ScratchFolder, remove, sweep
 
 HOLD = """
 import sys
+import tempfile
 from mainspring.disk.scratch import ScratchFolder
 folder = ScratchFolder()
 (folder.path / "closed").mkdir(mode=0)
@@ -131,3 +133,18 @@ def test_a_closed_folder_is_gone() -> None:
         (folder.path / "closed").mkdir(mode=0)
         assert folder.path.stat().st_mode & 0o777 == 0o700
     assert not folder.path.exists()
+
+
+def test_a_folder_that_another_process_sweeps_before_it_is_opened_is_made_again(monkeypatch) -> None:
+    make, made = tempfile.mkdtemp, list[Path]()
+
+    def swept(prefix: str) -> str:
+        made.append(Path(make(prefix=prefix)))
+        if len(made) == 1:
+            made[0].rmdir()
+        return str(made[-1])
+
+    monkeypatch.setattr(tempfile, "mkdtemp", swept)
+    with ScratchFolder() as folder:
+        assert folder.path == made[1]
+        assert folder.path.is_dir()

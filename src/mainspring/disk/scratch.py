@@ -42,11 +42,12 @@ class ScratchFolder:
             sweep(Path(tempfile.gettempdir()))
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-            self._lock = os.open(self.path, os.O_RDONLY | _CARE)
-            is_locked = not system.this_system().has_locks or system.try_lock(self._lock)
-            if is_locked and os.fstat(self._lock).st_nlink:
-                return
-            os.close(self._lock)  # swept in the moment before it was locked
+            with suppress(FileNotFoundError):  # swept in the moment before it was opened, or locked
+                self._lock = os.open(self.path, os.O_RDONLY | _CARE)
+                is_locked = not system.this_system().has_locks or system.try_lock(self._lock)
+                if is_locked and os.fstat(self._lock).st_nlink:
+                    return
+                os.close(self._lock)
 
     def close(self) -> None:
         if self._lock >= 0:
