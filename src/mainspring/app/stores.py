@@ -175,11 +175,11 @@ def temporal_server(config: Config) -> TemporalPlace:
 
 
 def temporal_schedules(
-    config: Config, scheduled: QueuedGoals, say: Callable[[str], None]
+    config: Config, dispatched: Any, scheduled: QueuedGoals
 ) -> Callable[[], Coroutine[Any, Any, None]]:
-    """What has Temporal keep what is scheduled."""
-    server = _module("daemon.temporal").TemporalServer(config, say)
-    return _module("daemon.temporal_schedules").TemporalSchedules(server, scheduled, config.zone).keep
+    """What has the Temporal that gives a queue out (`dispatched_queue`) keep what is scheduled for it."""
+    schedules = _module("daemon.temporal_schedules").TemporalSchedules
+    return schedules(dispatched.server, scheduled, config.zone).keep
 
 
 def tables_of(config: Config, url: str) -> Tables:

@@ -125,10 +125,10 @@ class TemporalServer:
 
 
 class TemporalQueue:
-    """A queue of a store whose sessions Temporal gives out."""
+    """A queue of a store whose sessions Temporal gives out, at this `server`."""
 
     def __init__(self, queue: WorkQueue, server: TemporalServer) -> None:
-        self._queue, self._server = queue, server
+        self._queue, self.server = queue, server
         self._asked: dict[str, asyncio.Future[_Answer]] = {}
         self._changed = asyncio.Event()
         self._hint: Callable[[], None] = self._changed.set
@@ -139,7 +139,7 @@ class TemporalQueue:
         await self._queue.put(item)
         if before is not None and _task_queue(before) != _task_queue(item):
             why = f"moved to {_task_queue(item)}"
-            await self._server.tried(
+            await self.server.tried(
                 lambda client: client.get_workflow_handle(item.session).terminate(reason=why)
             )
         await self._wake(item, "say")
@@ -157,7 +157,7 @@ class TemporalQueue:
     async def hello(self, worker: WorkerRow, lease_s: float) -> bool:
         if not self._is_prepared:
             _task_queues(worker)
-            await self._server.prepare()
+            await self.server.prepare()
             self._is_prepared = True
         return await self._queue.hello(worker, lease_s)
 
@@ -194,7 +194,7 @@ class TemporalQueue:
     async def hear(self, on_hint: Callable[[], None], worker: WorkerRow, room: Callable[[], int]) -> None:
         """Takes what Temporal has for this worker, until it is cancelled."""
         self._hint = on_hint
-        client = await self._server.client()
+        client = await self.server.client()
         async with AsyncExitStack() as takers:
             for name in _task_queues(worker):
                 await takers.enter_async_context(self._taker(client, name, worker.id, room))
@@ -297,7 +297,7 @@ class TemporalQueue:
     async def _wake(self, item: QueuedSession, why: str) -> bool:
         """Begins the workflow of a session, or tells the one that there is to look."""
 
-        return await self._server.tried(
+        return await self.server.tried(
             lambda client: client.start_workflow(
                 NAME,
                 item.session,

@@ -76,7 +76,7 @@ async def run_worker(
     sessions, files = sessions_of(config), shared_files(config)
     async with dispatched_queue(config, say) if is_dispatched else work_queue(config) as store:
         scheduled = QueuedGoals(config, sessions, files, me, say, store)
-        keep = temporal_schedules(config, scheduled, say) if is_dispatched else scheduled.keep
+        keep = temporal_schedules(config, store, scheduled) if is_dispatched else scheduled.keep
         await Worker(config, store, sessions, me, say, None if is_once else keep).run(is_once=is_once)
 
 
