@@ -102,6 +102,8 @@ def test_only_a_worker_of_the_queue_with_all_labels_takes_a_session(shared: Shar
         (("run", "--labels", "gpu", "x"), "--labels needs --queue"),
         (("run", "--queue", "q", "--attempts", "2", "x"), "--attempts cannot be combined with --queue"),
         (("run", "--queue", "q", "--labels", "a b", "x"), "The label 'a b' is not a word"),
+        (("run", "--queue", "q", "--labels", "-._", "x"), "The label '-._' is not a word"),
+        (("run", "--queue", "...", "x"), "'...' is no name of a queue"),
         (("run", "--queue", "", "x"), "--queue names no queue"),
         (("run", "--queue", "a:gpu", "x"), "'a:gpu' is no name of a queue"),
         (("worker", "--queue", ""), "'' is no name of a queue"),

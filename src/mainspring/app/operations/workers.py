@@ -36,7 +36,7 @@ from mainspring.system import host_name
 
 __all__ = ["DEFAULT_QUEUE", "QueuedSession", "WorkerRow", "check_dispatch"]
 
-_WORD = re.compile(r"[\w.-]+")
+_WORD = re.compile(r"[\w.-]*[^\W_][\w.-]*")
 
 
 async def run_worker(
