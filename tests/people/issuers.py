@@ -11,8 +11,10 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
+import pytest
 
 from tests.npm import MODULES, NODE
+from tests.people.teams import Team
 
 PACKAGE = MODULES / "oidc-provider/lib/index.js"
 _SCRIPT = Path(__file__).with_name("issuer.mjs")
@@ -36,6 +38,21 @@ def issuer(folder: Path) -> Generator[str]:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    with issuer(tmp_path_factory.mktemp("issuer")) as found:
+        yield found
+
+
+def team_of(folder: Path, address: str, policy: str) -> Team:
+    """A team whose people log in at the issuer, under this policy."""
+    made = Team(folder)
+    with (made.home / "config.toml").open("a") as file:
+        file.write(f'[login]\nissuer = "{address}"\nclient_id = "mainspring"\n')
+    made.signs(policy)
+    return made
 
 
 def visit(url: str, name: str) -> httpx2.Response:

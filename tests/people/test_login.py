@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
 from pathlib import Path
 
 import httpx2
@@ -32,10 +31,11 @@ from mainspring.secrets.key_store import change_keys, read_keys
 from mainspring.serve.server import WebServer
 from mainspring.settings import Config
 from tests.npm import needs
-from tests.people.issuers import PACKAGE, issuer, visit
+from tests.people.issuers import PACKAGE, address, team_of, visit
 from tests.people.teams import Team
 from tests.stage import says
 
+__all__ = ["address"]
 pytestmark = needs(PACKAGE)
 POLICY = """
 issuers = ["{issuer}"]
@@ -46,19 +46,9 @@ admin = ["local:admin"]
 """
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    with issuer(tmp_path_factory.mktemp("issuer")) as found:
-        yield found
-
-
 @pytest.fixture
 def team(tmp_path: Path, address: str) -> Team:
-    made = Team(tmp_path)
-    with (made.home / "config.toml").open("a") as file:
-        file.write(f'[login]\nissuer = "{address}"\nclient_id = "mainspring"\n')
-    made.signs(POLICY.format(issuer=address))
-    return made
+    return team_of(tmp_path, address, POLICY.format(issuer=address))
 
 
 def logs_in(config: Config, name: str) -> str:

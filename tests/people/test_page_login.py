@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -16,12 +16,12 @@ from mainspring.people.audit import AuditLine
 from mainspring.system import user_name
 from tests.cli.conftest import Machine
 from tests.npm import needs
-from tests.people.issuers import PACKAGE, issuer
+from tests.people.issuers import PACKAGE, address, team_of
 from tests.people.teams import Team
 from tests.serve.browsers import Visitor, browser
 from tests.serve.conftest import Served
 
-__all__ = ["browser"]
+__all__ = ["address", "browser"]
 pytestmark = needs(PACKAGE)
 POLICY = """
 issuers = ["{issuer}"]
@@ -31,19 +31,9 @@ admin = ["local:admin", "local:{user}"]
 """
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    with issuer(tmp_path_factory.mktemp("issuer")) as found:
-        yield found
-
-
 @pytest.fixture
 def team(tmp_path: Path, address: str) -> Team:
-    made = Team(tmp_path)
-    with (made.home / "config.toml").open("a") as file:
-        file.write(f'[login]\nissuer = "{address}"\nclient_id = "mainspring"\n')
-    made.signs(POLICY.format(issuer=address, user=user_name()))
-    return made
+    return team_of(tmp_path, address, POLICY.format(issuer=address, user=user_name()))
 
 
 @pytest.fixture
