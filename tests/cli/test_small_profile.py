@@ -10,6 +10,7 @@ from tests.cli.conftest import Machine
 
 WRONG = "### calc.py\n```python\ndef add(a, b):\n    return a * b\n```"
 RIGHT = "### calc.py\n```python\ndef add(a, b):\n    return a + b\n```\n### test_calc.py\n```python\n```"
+EMPTY = '```python\nopen("answer.txt", "w").write("\\n")\n```'
 CHEAT = f"{WRONG}\n### test_calc.py\n```python\nimport unittest\n```"
 TEST = """import unittest
 
@@ -68,3 +69,25 @@ def test_what_the_users_own_files_tell_stays_before_the_page(machine: Machine) -
     told, page = (message["content"] for message in bodies(machine)[0]["messages"])
     assert "Write in British English." in told
     assert page.startswith("The files:")
+
+
+def test_a_program_that_writes_nothing_into_the_answer_is_tried_again_and_then_the_file_is_asked_for(
+    machine: Machine,
+) -> None:
+    (machine.workspace / "units.csv").write_text("name,units\npear,3\nplum,9\n", encoding="utf-8")
+    cases = [
+        {"contains": "Nothing has changed", "replies": [{"text": "### answer.txt\n```txt\nplum\n```"}] * 2},
+        {"contains": "Write one Python program", "replies": [{"text": EMPTY}]},
+        {"contains": "The files:", "replies": [{"text": "It is this:\n```python\nplum\n```"}] * 2},
+    ]
+    model = machine.serve(cases=cases)
+    task = "Which name in `units.csv` has the most units? Write it, and nothing else, into `answer.txt`."
+    ran = machine.run("run", task, "--model", model, "--profile", "small", "--mode", "auto")
+    assert ran.returncode == 0, ran.stderr
+    assert (machine.workspace / "answer.txt").read_text(encoding="utf-8") == "plum\n"
+    first, second, third, fourth, *_ = bodies(machine)
+    assert "Write one Python program" in second["messages"][-1]["content"]
+    assert first["messages"] == second["messages"]
+    assert second["temperature"] > 0
+    for asking in (third, fourth):
+        assert "in this form:\n\n### answer.txt\n" in asking["messages"][-1]["content"]

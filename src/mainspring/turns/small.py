@@ -75,7 +75,7 @@ async def draft_page(runtime: Runtime, task: str, primed: Primed) -> str:
     that the task names and that is not there yet is the example: it is what is wanted."""
     if runtime.state.prompt.profile != "small" or not _may_write(runtime) or len(task) > _MAX_TASK:
         return ""
-    wanted = next((path for path in paths_in(task) if not (runtime.state.workspace / path).exists()), "")
+    wanted = _wanted(runtime, task)
     if not primed.is_all_whole or not (primed.files or wanted):
         return ""
     shown = [item.path for item in primed.files]
@@ -85,6 +85,11 @@ async def draft_page(runtime: Runtime, task: str, primed: Primed) -> str:
     is_program = is_computed and _may_run(runtime) and number <= _MOST_PROGRAMS
     form = program_asked(wanted) if is_program else asked(wanted or _example(shown))
     return page(primed.blocks, primed.others, task, await _failure(runtime), form)
+
+
+def _wanted(runtime: Runtime, task: str) -> str:
+    """The file that a task names and that is not there yet."""
+    return next((path for path in paths_in(task) if not (runtime.state.workspace / path).exists()), "")
 
 
 async def _failure(runtime: Runtime) -> str:
@@ -183,7 +188,8 @@ async def is_asked_for_effect(runtime: Runtime) -> bool:
     is_meant = bool(tools) or _FENCE in state.last_reply.text
     notes = [item.event for item in done if isinstance(item.event, NoteAdded)]
     paths = [shown.path for note in notes for shown in note.files]
-    text = f"{_UNCHANGED} {asked(_example(paths))}" if is_meant and paths and _may_write(runtime) else _IDLE
+    example = _wanted(runtime, await _task(runtime)) or (_example(paths) if paths else "")
+    text = f"{_UNCHANGED} {asked(example)}" if is_meant and example and _may_write(runtime) else _IDLE
     more = [hotter(runtime)] if is_meant else []
     await runtime.record(*more, NoteAdded(text=text, source=EFFECT_SOURCE))
     return True

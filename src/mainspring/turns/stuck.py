@@ -22,6 +22,7 @@ from mainspring.events import (
     ChangesChecked,
     Compacted,
     Event,
+    FilesChanged,
     GuardTripped,
     SamplingChosen,
     SuiteEnded,
@@ -105,10 +106,18 @@ async def lost_attempt(runtime: Runtime) -> End | None:
         return End("failed", f"The program failed; {then}.")
     if not since:
         return End("failed", f"The files are as they were; {then}.")
+    if is_program and all(_is_empty(item.event) for item in since):
+        return End("failed", f"The program wrote nothing into the file; {then}.")
     if any(isinstance(item.event, ChangesChecked) and item.event.unreadable for item in since):
         return End("failed", f"What was written cannot be read; {then}.")
     is_failed = any(isinstance(item.event, SuiteEnded) and item.event.outcome == "failed" for item in since)
     return End("failed", f"The tests fail; {then}.") if is_failed else None
+
+
+def _is_empty(event: Event) -> bool:
+    """Whether all files that were changed hold a line's end at most."""
+    changes = event.changes if isinstance(event, FilesChanged) else ()
+    return all(change.after is None or change.after.size <= 1 for change in changes)
 
 
 class _Place(msgspec.Struct, frozen=True):
