@@ -69,6 +69,23 @@ def test_dates_versions_and_modules_are_no_paths() -> None:
     assert drafted("31.12.2025\n```\nx\n```") == []
 
 
+@pytest.mark.parametrize(
+    ("task", "paths"),
+    [
+        ("Create hello.py. When run it prints hello.", ["hello.py"]),
+        ("Создай в каталоге src файл utils.py с функцией slug(text).", ["utils.py"]),
+        ("请把结果写入文件sum.txt。", ["sum.txt"]),
+        ("Write 'a/out.csv' from \"in.csv\", then `b.json`.", ["b.json", "a/out.csv", "in.csv"]),
+        ("Rename old.py: it is (see ./new.py), not lib.python.", ["old.py", "new.py"]),
+        ("Node.js 20, at 1.2.3 on 31.12.2025: call json.load(x) or console.log(x), e.g. here.", []),
+        ("See https://example.org/a.txt, me@host.rs, /etc/app.conf, ../up.py and ~/x.sh.", []),
+        ("It was x.py.bak, and os.env(1).", []),
+    ],
+)
+def test_names_of_files_need_no_code_quotes(task: str, paths: list[str]) -> None:
+    assert paths_in(task) == paths
+
+
 def test_a_file_with_fences_is_shown_in_a_longer_one_and_read_back() -> None:
     text = "# Use\n```\nx\n```"
     assert drafted(block("a.md", text)) == [("a.md", f"{text}\n")]

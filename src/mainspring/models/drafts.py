@@ -43,10 +43,21 @@ _ALIASES = {
     "conf": ("ini",),
 }
 _EXAMPLE = lazy_pattern(rf"{re.escape(_ASKED)}\n\n### (?P<path>[^\n]+)\n")
-_FILE = lazy_pattern(
-    r"(?:.*\.(?:pyi?|[mc]?js|jsx|tsx?|go|rs|java|kt|rb|php|[ch]|cc|[ch]pp|cs|swift|sh|bash|lua|sql|pl|r|jl|scala|vue"
-    r"|css|html|xml|svg|md|rst|txt|[ct]sv|jsonl?|ya?ml|toml|ini|cfg|conf|env|log|tex|ipynb|mk)|.*(?:Make|Docker)file)"
+_SUFFIXES = (
+    r"(?:pyi?|[mc]?js|jsx|tsx?|go|rs|java|kt|rb|php|[ch]|cc|[ch]pp|cs|swift|sh|bash|lua|sql|pl|r|jl|scala|vue"
+    r"|css|html|xml|svg|md|rst|txt|[ct]sv|jsonl?|ya?ml|toml|ini|cfg|conf|env|log|tex|ipynb|mk)"
 )
+_FILE = lazy_pattern(rf".*(?:\.{_SUFFIXES}|(?:Make|Docker)file)")
+_A = "A-Za-z0-9_"
+_PLAIN = lazy_pattern(
+    rf"(?<![{_A}./@:~\\-])(?:\./)?[{_A}][{_A}./-]*\.{_SUFFIXES}(?![{_A}(/-]|\.[{_A}])",
+    re.ASCII,
+)
+_NO_FILES = frozenset(
+    "d3.js console.log express.js import.meta.env math.log next.js node.js nuxt.js process.env react.js"
+    " socket.io.js three.js vue.js".split()
+)
+"""Names of programs and calls that end like files."""
 _BLOCK = lazy_pattern(
     r"(?P<before>[^\n]*)\n+(?P<indent>[ \t]*)(?P<fence>```+|~~~+)(?P<info>[^\n]*)\n"
     r"(?P<content>.*?)(?:^[ \t]*(?P=fence)[ \t\r]*$|\Z)",
@@ -126,13 +137,16 @@ def _fenced(text: str, language: str = "") -> str:
 
 
 def paths_in(text: str) -> list[str]:
-    """What stands in code quotes and is the path of a file: dates, versions and names of modules are none."""
+    """What is the path of a file: first what stands in code quotes, then what a person wrote without them.
+    Dates, versions, names of modules and calls are none."""
     quoted = (match[1] for match in re.finditer(r"`([^`\s]+)(?: [^`\n]*)?`", text))
-    return [
+    coded = (
         path.removeprefix("./")
         for path in quoted
         if _PATH.fullmatch(path) and _FILE.fullmatch(path) and not path.startswith(("/", ".."))
-    ]
+    )
+    plain = (match[0].removeprefix("./") for match in _PLAIN.finditer(text))
+    return list(dict.fromkeys([*coded, *(path for path in plain if path.lower() not in _NO_FILES)]))
 
 
 def is_asked(messages: Sequence[bytes]) -> bool:
