@@ -118,3 +118,21 @@ def test_a_configuration_names_what_it_includes_and_runs(tmp_path: Path) -> None
     (tmp_path / "more").write_text("[include]\npath = team\n")
     named = {path.relative_to(tmp_path).as_posix() for path in named_paths(git_dir)}
     assert named == {"team", "more", "clean.py", "hooks-of-team"}
+
+
+@pytest.mark.parametrize("settled_ns", [0, 1 << 62])
+def test_a_configuration_that_changed_names_other_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settled_ns: int
+) -> None:
+    """Whether or not its times can be relied on."""
+    monkeypatch.setattr("mainspring.disk.scan.SETTLED_NS", settled_ns)
+    config = tmp_path / ".git/config"
+    config.parent.mkdir()
+    for number, name in enumerate(("one", "two", "one")):
+        (tmp_path / ".git/other").write_text(f"[include]\n\tpath = {name}\n")
+        os.utime(tmp_path / ".git/other", ns=(number, number))
+        (tmp_path / ".git/other").replace(config)
+        for _ in range(2):
+            assert [path.name for path in named_paths(config.parent)] == [name]
+    config.unlink()
+    assert list(named_paths(config.parent)) == []

@@ -116,11 +116,16 @@ def walk(roots: Iterable[T], enter: Callable[[T], Iterable[T]], *, is_over: Call
         waiting += enter(waiting.pop())
 
 
+def is_settled(status: os.stat_result, now_ns: int) -> bool:
+    """Whether a change from now on must show in the times of a file or folder."""
+    is_coarse = status.st_ctime_ns % 1_000_000_000 == 0
+    settled_ns = _COARSE_SETTLED_NS if is_coarse else SETTLED_NS
+    return max(status.st_ctime_ns, status.st_mtime_ns) < now_ns - settled_ns
+
+
 def _listed(folder: int, status: os.stat_result) -> FolderListing:
     # The times from before the reading: a name that comes meanwhile changes them again.
     read_ns = time.time_ns()
-    is_coarse = status.st_ctime_ns % 1_000_000_000 == 0
-    settled_ns = _COARSE_SETTLED_NS if is_coarse else SETTLED_NS
     inodes: dict[str, int] = {}
     folders: list[str] = []
     links: list[str] = []
@@ -135,7 +140,7 @@ def _listed(folder: int, status: os.stat_result) -> FolderListing:
         mtime_ns=status.st_mtime_ns,
         ctime_ns=status.st_ctime_ns,
         read_ns=read_ns,
-        is_settled=max(status.st_ctime_ns, status.st_mtime_ns) < read_ns - settled_ns,
+        is_settled=is_settled(status, read_ns),
         inodes=inodes,
         folders=frozenset(folders),
         links=frozenset(links),

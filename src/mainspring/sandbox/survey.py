@@ -12,6 +12,7 @@ import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -100,7 +101,7 @@ class Survey:
         protected.update((path, inode) for path in _startup_in(policy) if (inode := inode_of(path)))
         if ".git" not in policy.granted:
             for git_dir in git_dirs:
-                protected.update((part, inode_of(part)) for part in _protected_parts(git_dir, policy))
+                protected.update(_protected_parts(git_dir, policy))
         return SurveyFindings(protected, hidden, git_dirs, len(self._known) >= MAX_FOLDERS)
 
     def close(self) -> None:
@@ -210,11 +211,12 @@ def _repositories(path: Path, folder: _Folder) -> Iterator[Path]:
 
 def git_dirs_of(dot_git: Path) -> Iterator[Path]:
     """The folders behind a `.git`: itself, its submodules and worktrees, or where a `.git` file points."""
-    if dot_git.is_dir():
-        real = dot_git.resolve()
-        yield real
+    if os.path.isdir(dot_git):  # noqa: PTH112 - with every command, as what follows
+        real = os.path.realpath(dot_git)
+        yield Path(real)
         for kind in ("modules", "worktrees"):
-            for head in sorted((real / kind).glob("**/HEAD")) if (real / kind).is_dir() else ():
+            below = f"{real}/{kind}"
+            for head in sorted(Path(below).glob("**/HEAD")) if os.access(below, os.F_OK) else ():
                 # Logs and the branches of a remote have files of this name too.
                 if _is_git_dir(head.parent):
                     yield head.parent
@@ -235,16 +237,21 @@ def _is_git_dir(folder: Path) -> bool:
     return (folder / "objects").is_dir() or (folder / "commondir").is_file()
 
 
-def _protected_parts(git_dir: Path, policy: Confinement) -> Iterator[Path]:
+def _protected_parts(git_dir: Path, policy: Confinement) -> Iterator[tuple[Path, int]]:
     roots = policy.roots()
-    for path in dict.fromkeys((*(git_dir / name for name in PROTECTED_IN_GIT), *named_paths(git_dir))):
-        if inode_of(path) and any(path.is_relative_to(root) for root in roots):
-            yield path
+    for path in dict.fromkeys((*_parts(git_dir), *named_paths(git_dir))):
+        if (inode := inode_of(path)) and any(path.is_relative_to(root) for root in roots):
+            yield path, inode
+
+
+@lru_cache(maxsize=1024)
+def _parts(git_dir: Path) -> tuple[Path, ...]:
+    return tuple(git_dir / name for name in PROTECTED_IN_GIT)
 
 
 def inode_of(path: Path) -> int:
     """0 for what is not there."""
     try:
-        return path.lstat().st_ino
+        return os.lstat(path).st_ino
     except OSError:
         return 0
