@@ -117,6 +117,91 @@ def test_a_secret_that_comes_later_is_hidden_too(home: Path) -> None:
     within(home, story)
 
 
+@pytest.fixture
+def repository(home: Path) -> Path:
+    subprocess.run(["git", "init", "-q", str(home / "work")], check=True)
+    return home / "work"
+
+
+WRITE = "echo '[core]' >> .git/config; touch .git/hooks/new; mv .git moved; touch new && echo made"
+
+
+def is_held(done: CommandResult) -> bool:
+    counts = done.stderr.count(b"Read-only"), done.stderr.count(b"busy")
+    return done.stdout == b"made\n" and counts == (2, 1)
+
+
+def test_protected_paths_are_held_once_and_from_every_command(repository: Path) -> None:
+    async def story(run: Run) -> None:
+        for _ in range(3):
+            assert is_held(await run(WRITE))
+
+    template, _, *commands = within(repository, story)
+    assert f"--ro-bind {repository}/.git/config" in template
+    assert len(commands) == 3
+    for call in commands:
+        assert "/.git" not in call
+
+
+def remove(repository: Path) -> None:
+    (repository / ".git/config").unlink()
+    (repository / ".git/config").write_text("[user]\n")
+    shutil.rmtree(repository / ".git/hooks")
+    (repository / ".git/hooks").mkdir()
+
+
+def replace(repository: Path) -> None:
+    (repository / "other").write_text("[user]\n")
+    (repository / "other").replace(repository / ".git/config")
+
+
+def move(repository: Path) -> None:
+    old = repository.parent / f"old-{len(os.listdir(repository.parent))}"
+    (repository / ".git").rename(old)
+    shutil.copytree(old, repository / ".git")
+
+
+@pytest.mark.parametrize("change", [remove, replace, move])
+def test_a_protected_path_that_lost_its_mount_is_held_again(
+    repository: Path, change: Callable[[Path], None]
+) -> None:
+    """The number of a file that is removed is given to the next one, so it says nothing about the mount."""
+
+    async def story(run: Run) -> None:
+        for _ in range(4):
+            assert is_held(await run(WRITE))
+            change(repository)
+
+    within(repository, story)
+
+
+def test_a_path_is_held_as_long_as_it_is_protected(repository: Path) -> None:
+    config, included = repository / ".git/config", repository / "included"
+    included.write_text("")
+
+    async def story(run: Run) -> None:
+        for is_included in (True, False, True):
+            config.write_text(f"[include]\n\tpath = {included}\n" if is_included else "")
+            for _ in range(2):
+                done = await run("echo '# more' >> included && echo made")
+                assert done.stdout == (b"" if is_included else b"made\n")
+
+    within(repository, story)
+
+
+def test_a_repository_that_comes_later_is_held_too(home: Path) -> None:
+    work = home / "work"
+    work.mkdir()
+
+    async def story(run: Run) -> None:
+        assert (await run("true")).exit_code == 0
+        subprocess.run(["git", "init", "-q", str(work)], check=True)
+        for _ in range(2):
+            assert is_held(await run(WRITE))
+
+    within(work, story)
+
+
 @pytest.mark.parametrize("refused", ["--remount-ro /dev", "/bin/true"])
 def test_commands_run_where_mounts_cannot_be_shared(home: Path, refused: str) -> None:
     """Be it that they cannot be made, or that they cannot be joined."""

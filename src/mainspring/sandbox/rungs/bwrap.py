@@ -12,7 +12,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,15 +29,10 @@ from mainspring.sandbox.programs import ProgramFolder, program_folders
 from mainspring.sandbox.proxy import Proxy
 from mainspring.sandbox.rungs.confined import Confined, PreparedRun, is_mountable
 from mainspring.sandbox.rungs.masks import Masks
+from mainspring.sandbox.rungs.nodes import KnownPaths, Node, node_at
 from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for
-from mainspring.sandbox.rungs.template import (
-    MountTemplate,
-    Node,
-    TemplateLayout,
-    make_template,
-    node_at,
-    nodes_at,
-)
+from mainspring.sandbox.rungs.template import MountTemplate, TemplateLayout, make_template
+from mainspring.sandbox.survey import SurveyFindings
 
 UID_INSIDE = 1000
 MAX_TEMPLATES = 8
@@ -82,6 +77,7 @@ class BwrapSandbox(Confined):
         super().__init__(policy, environment, scratch=SCRATCH, scan=scan)
         self._program = found
         self._masks = Masks()
+        self._known = KnownPaths()
         self._programs: dict[Confinement, tuple[ProgramFolder, ...]] = {}
         self._hiding: tuple[Confinement, list[tuple[Path, Node]], list[Path]] = (policy, [], [])
         self._templates: dict[Confinement, MountTemplate] = {}
@@ -135,19 +131,23 @@ class BwrapSandbox(Confined):
     async def _open_mounts(self, policy: Confinement) -> None:
         """Makes the mounts that the commands of a policy share, where they can be joined."""
         env = fresh(self._host, {})
-        masked = [path for path in self._hidden(policy, ()) if not _shown_below(path, policy)]
+        found = await self._surveyed(self._survey.look, policy)
+        held = self._held(policy, found)
+        masked = [path for path in self._hidden(policy, found.hidden) if not _shown_below(path, policy)]
         argv = [self._program, *OUTSIDE, "--bind" if policy.mode == "full" else "--ro-bind", "/", "/"]
         roots = [] if policy.mode == "full" else sorted({*policy.roots()})
         for path in roots:
             argv += ["--bind", str(path), str(path)]
-        argv += SHARED_MOUNTS
+        argv += (*SHARED_MOUNTS, *_mounts(held))
         for path in masked:
             argv += self._masked(path, policy)
         # A user namespace around the network must also be around this one, or nothing could join both.
         around = self._loopbacks.get(policy.network, ())
         start = Launch(argv=tuple(argv), env=env, cwd="/", joins=around, is_wrapped=True)
-        writable = {path: node_at(path) for path in roots}
-        layout = TemplateLayout(frozenset(masked), self._masks.nodes, writable)
+        under_masks = (path for _, path in held if not {path, *path.parents}.isdisjoint(masked))
+        own = {*roots, *(path for _, path in held)}.difference(under_masks)
+        nodes = {path: node_at(path) for path in own}
+        layout = TemplateLayout(frozenset(masked), self._masks.nodes, frozenset(held), nodes)
         template = await make_template(self._custody, start, layout)
         if template and not await self._can_join(start, template):
             self._custody.leave(template.joins)
@@ -174,17 +174,25 @@ class BwrapSandbox(Confined):
         self._custody.leave(template.joins)
         template.close()
 
-    def _template(self, policy: Confinement) -> MountTemplate | None:
-        """The shared mounts of a policy, unless one of their masks was lost."""
+    def _template(
+        self, policy: Confinement, held: Iterable[tuple[str, Path]], hidden: Iterable[Path]
+    ) -> MountTemplate | None:
+        """The shared mounts of a policy, unless one of them was lost or is no longer wanted."""
         template = self._templates.get(policy)
-        if template and not template.is_whole():
+        if template and not (template.layout.is_within(held, hidden) and template.is_whole()):
             self._drop(policy)
             return None
         return template
 
     def launch(self, prepared: PreparedRun) -> Launch:
-        template = self._template(prepared.policy)
+        policy, found = prepared.policy, prepared.found
+        held, hidden = self._held(policy, found), self._hidden(policy, found.hidden)
+        template = self._template(policy, held, hidden)
         arguments = self._arguments(prepared, template)
+        arguments += _mounts(each for each in held if not template or each not in template.layout.held)
+        for path in hidden:
+            if not template or path not in template.layout.masked:
+                arguments += self._masked(path, policy)
         seccomp = pipe_of(filter_for(UNIX | INET))
         readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         arguments += ["--seccomp", str(FIRST_EXTRA_FD), "--json-status-fd", str(FIRST_EXTRA_FD + 1)]
@@ -228,15 +236,7 @@ class BwrapSandbox(Confined):
                 str(self._proxies[policy.network.hosts].path),
                 PROXY_INSIDE,
             ]
-        arguments += self._shown_programs(policy)
-        arguments += self._roots(policy, template)
-        for path in folders_above(policy):
-            arguments += ["--bind", str(path), str(path)]
-        arguments += self._protected(prepared)
-        for path in self._hidden(policy, prepared.found.hidden):
-            if not template or path not in template.layout.masked:
-                arguments += self._masked(path, policy)
-        return arguments
+        return arguments + self._shown_programs(policy) + self._roots(policy, template)
 
     def _masked(self, path: Path, policy: Confinement) -> list[str]:
         if not (shown := _shown_below(path, policy)):
@@ -279,27 +279,27 @@ class BwrapSandbox(Confined):
                 arguments += ["--bind" if path in policy.roots() else "--ro-bind", str(path), str(path)]
         return arguments
 
-    def _protected(self, prepared: PreparedRun) -> list[str]:
-        arguments: list[str] = []
-        roots = prepared.policy.roots()
-        for git_dir in sorted(prepared.found.git_dirs):
+    def _held(self, policy: Confinement, found: SurveyFindings) -> list[tuple[str, Path]]:
+        """What is mounted over itself in the folders of a policy, and how: as mount points, folders around
+        protected paths cannot be renamed, and protected paths become read-only."""
+        roots = policy.roots()
+        held = [("--bind", path) for path in folders_above(policy)]
+        for git_dir in sorted(found.git_dirs):
             if any(git_dir.is_relative_to(root) for root in roots):
                 with suppress(OSError):
                     (git_dir / "hooks").mkdir(exist_ok=True)
                 # A mount point cannot be renamed, so no copy with other hooks takes its place.
-                arguments += [] if git_dir in roots else ["--bind", str(git_dir), str(git_dir)]
-        hooks = {git_dir / "hooks" for git_dir in prepared.found.git_dirs}
-        paths = set(filter(is_mountable, hooks | prepared.found.protected.keys()))
-        own = (path for path in prepared.policy.protected_inside() if path.exists())
+                held += [] if git_dir in roots else [("--bind", git_dir)]
+        hooks = {git_dir / "hooks" for git_dir in found.git_dirs}
+        paths = set(filter(is_mountable, hooks | found.protected.keys()))
+        own = (path for path in policy.protected_inside() if path.exists())
         paths.update(path for path in own if not path.is_symlink())
-        for path in sorted(paths):
-            if any(path.is_relative_to(root) for root in roots):
-                arguments += ["--ro-bind", str(path), str(path)]
-        return arguments
+        inside = (path for path in sorted(paths) if any(path.is_relative_to(root) for root in roots))
+        return held + [("--ro-bind", path) for path in inside]
 
     def _hidden(self, policy: Confinement, found: Iterable[Path]) -> list[Path]:
         known = (*policy.hidden_paths, *self._masks.for_root_alone, *found)
-        there = nodes_at(known)
+        there = self._known.nodes(known)
         if self._hiding[:2] != (policy, there):
             paths = {path.resolve() for path, _ in there}
             programs = [path for folder in self._program_folders(policy) for path in folder.shown]
@@ -329,6 +329,11 @@ def _shown_below(path: Path, policy: Confinement) -> list[Path]:
     """What can be read all the same in a hidden folder."""
     shown = [each for each in policy.readable if path in each.parents and each.is_dir()]
     return shown + [each for each in policy.shown_paths if path in each.parents and each.exists()]
+
+
+def _mounts(held: Iterable[tuple[str, Path]]) -> Iterator[str]:
+    for how, path in held:
+        yield from (how, str(path), str(path))
 
 
 def _overlap(one: Path, other: Path) -> bool:

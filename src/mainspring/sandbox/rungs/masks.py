@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mainspring.disk.scratch import ScratchFolder
-from mainspring.sandbox.rungs.template import node_at
+from mainspring.sandbox.rungs.nodes import node_at
 
 
 class Masks:

@@ -1,8 +1,8 @@
 """Mounts that are made once and joined by every command that needs the same.
 
 A process of bubblewrap makes them in namespaces of its own and ends; descriptors hold the namespaces. It
-makes all read-only but the folders of a policy, and lays masks over secrets; what joins them adds what is
-its own.
+makes all read-only but the folders of a policy, holds protected paths in these, and lays masks over secrets;
+what joins them adds what is its own.
 """
 
 from __future__ import annotations
@@ -21,38 +21,26 @@ import msgspec
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command
 from mainspring.sandbox.launch import FIRST_EXTRA_FD, Custody, Launch
+from mainspring.sandbox.rungs.nodes import Node, node_at
 
 WAIT_S = 20
 HOLDER = ("/bin/sh", "-c", "echo; read line")
 """Says that the mounts are there, and lives until its input ends."""
 
-Node = tuple[int, int]
-
-
-def node_at(path: str | Path, *, dir_fd: int | None = None) -> Node | None:
-    """What a path leads to, or nothing."""
-    try:
-        found = os.stat(path, dir_fd=dir_fd)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def nodes_at(paths: Iterable[Path]) -> list[tuple[Path, Node]]:
-    """What is there of many paths. Most are not, and an exception costs more than a question."""
-    is_there = os.access
-    return [
-        (path, node) for path in paths if is_there(name := str(path), os.F_OK) and (node := node_at(name))
-    ]
-
 
 class TemplateLayout(msgspec.Struct, frozen=True):
-    """`masked` are the paths under masks, `masks` what lies there instead; `writable` are folders that stay
-    so in what is otherwise read-only."""
+    """`masked` are the paths under masks, `masks` what lies there instead; `held` are paths that are mounted
+    over themselves, and how. `nodes` tells what was mounted of them and of the folders that stay writable in
+    what is otherwise read-only."""
 
     masked: frozenset[Path]
     masks: AbstractSet[Node | None]
-    writable: dict[Path, Node | None]
+    held: frozenset[tuple[str, Path]]
+    nodes: dict[Path, Node | None]
+
+    def is_within(self, held: Iterable[tuple[str, Path]], masked: Iterable[Path]) -> bool:
+        """Whether no more is held and masked than this; what is missing can be added."""
+        return self.held.issubset(held) and self.masked.issubset(masked)
 
 
 class MountTemplate:
@@ -65,7 +53,7 @@ class MountTemplate:
         self.joins = (*around, *own)
         self.layout = layout
         self._masked = [_inside(path) for path in layout.masked]
-        self._writable = [(_inside(path), node) for path, node in layout.writable.items()]
+        self._nodes = [(_inside(path), node) for path, node in layout.nodes.items()]
         self._own = own
         self._root = root
         self._mounts = mounts
@@ -80,7 +68,7 @@ class MountTemplate:
             return False
         root, masks = self._root, self.layout.masks
         return all(node_at(path, dir_fd=root) in masks for path in self._masked) and all(
-            node_at(path, dir_fd=root) == node for path, node in self._writable
+            node_at(path, dir_fd=root) == node for path, node in self._nodes
         )
 
     def close(self) -> None:
