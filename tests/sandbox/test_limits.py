@@ -81,6 +81,47 @@ def test_a_configured_limit_holds_for_each_command_but_not_over_its_own(
     assert b"ESCAPED" in run(rung, small, f'python3 -c "{FILLS_MEMORY}"', memory_bytes=2000 * MIB).stdout
 
 
+def cgroups_with(memory_bytes: int) -> set[Path]:
+    parent = find_parents()["memory"]
+    file = MAX_FILES["memory", parent.version]
+    found = parent.path.glob("mainspring-*")
+    return {
+        each for each in found if (each / file).exists() and int((each / file).read_text()) == memory_bytes
+    }
+
+
+@NEEDS_CGROUP
+def test_the_cgroup_of_the_next_command_is_made_ahead_and_leaves_nothing() -> None:
+    async def main() -> None:
+        cgroups = Cgroups()
+        limits = ProcessLimits(memory_bytes=123 * MIB)
+        used: set[Path] = set()
+        for number in range(4):
+            ahead = cgroups_with(123 * MIB)
+            assert len(ahead) == (number > 0)
+            if number == 2:  # as another mainspring does with what looks abandoned
+                for folder in ahead:
+                    folder.rmdir()
+                    ahead = set()
+            with cgroups.enter(limits) as made:
+                assert ahead <= set(made.folders)
+                assert used.isdisjoint(made.folders)
+                assert cgroups_with(123 * MIB) <= set(made.folders)
+                used.update(made.folders)
+            await asyncio.sleep(0)
+        with cgroups.enter(ProcessLimits(memory_bytes=124 * MIB)) as made:
+            assert cgroups_with(124 * MIB) <= set(made.folders)
+        await asyncio.sleep(0)
+        assert not cgroups_with(123 * MIB)
+        assert cgroups.close()
+        with cgroups.enter(limits):  # a command that ends after us
+            pass
+        await asyncio.sleep(0)
+        assert not cgroups_with(123 * MIB) | cgroups_with(124 * MIB)
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("folder", ["/tmp", "/var/tmp", "/run", "/dev/shm"])
 def test_files_in_memory_have_room_only_for_their_share(folder: str, rules: Confinement) -> None:
     small = msgspec.structs.replace(rules, memory_bytes=200 * MIB)

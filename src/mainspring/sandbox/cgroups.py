@@ -1,7 +1,7 @@
 """Limit memory and processes of a whole tree where we may make cgroups, of version 2 or 1.
 
-A cgroup is made per run and removed after it. Where none can be made, `has` says so and the caller
-falls back to rlimits.
+Each run has one of its own, made when the last run has ended, and removed after it. Where none can be
+made, `has` says so and the caller falls back to rlimits.
 """
 
 from __future__ import annotations
@@ -48,13 +48,14 @@ class Cgroup(msgspec.Struct, frozen=True):
     def has(self, kind: str) -> bool:
         return kind in self.by_kind
 
-    def limit_passed(self) -> str:
+    def limit_passed(self, exit_code: int) -> str:
         """Which limit the kernel says was run into, or nothing."""
         if "memory" in self.by_kind:
             folder, version = self.by_kind["memory"]
             if _count(folder / ("memory.events" if version == 2 else "memory.oom_control"), "oom_kill"):
                 return "memory"
-        if "pids" in self.by_kind and _count(self.by_kind["pids"][0] / "pids.events", "max"):
+        # A fork that failed once and was tried again stopped nothing.
+        if exit_code and "pids" in self.by_kind and _count(self.by_kind["pids"][0] / "pids.events", "max"):
             return "processes"
         return ""
 
@@ -64,7 +65,10 @@ class Cgroups:
 
     def __init__(self) -> None:
         self._parents: dict[str, Parent] | None = None
+        self._share: int | None = None
+        self._next: tuple[ProcessLimits, Cgroup] | None = None
         self._stale: list[Path] = []
+        self._is_closed = False
 
     def parents(self) -> dict[str, Parent]:
         if self._parents is None:
@@ -75,29 +79,55 @@ class Cgroups:
 
     def memory_share(self) -> int:
         """A share of the memory that we may use ourselves; 0 where no cgroup can limit it."""
-        if (parent := self.parents().get("memory")) is None:
-            return 0
-        return share_of_machine(_read_limit(parent))
+        if self._share is None:
+            parent = self.parents().get("memory")
+            self._share = share_of_machine(_read_limit(parent)) if parent else 0
+        return self._share
 
     @contextmanager
     def enter(self, limits: ProcessLimits) -> Generator[Cgroup]:
         made = self.make(limits)
         try:
             yield made
-        finally:  # nobody has to wait for the kernel to remove it
+        finally:  # nobody has to wait for the kernel to remove it, nor to make the next
             self._stale += made.folders
-            asyncio.get_running_loop().call_soon(self.close)
+            asyncio.get_running_loop().call_soon(self._prepare, limits)
 
     def discard(self, made: Cgroup) -> None:
         self._stale += made.folders
-        self.close()
+        self._remove_stale()
 
     def close(self) -> bool:
         """Removes what is empty; false when processes in one are still dying and it must be tried again."""
+        self._is_closed = True
+        self._drop_next()
+        return self._remove_stale()
+
+    def make(self, limits: ProcessLimits) -> Cgroup:
+        if self._next and self._next[0] == limits and all(map(_is_kept, self._next[1].folders)):
+            made, self._next = self._next[1], None
+            return made
+        return self._made(limits)
+
+    def _prepare(self, limits: ProcessLimits) -> None:
+        """Whoever runs commands mostly runs them within the same limits."""
+        self._drop_next()
+        self._remove_stale()
+        self._share = None
+        if not self._is_closed:
+            self._next = limits, self._made(limits)
+            self.memory_share()
+
+    def _drop_next(self) -> None:
+        if self._next:
+            self._stale += self._next[1].folders
+            self._next = None
+
+    def _remove_stale(self) -> bool:
         self._stale = [folder for folder in self._stale if not _remove(folder)]
         return not self._stale
 
-    def make(self, limits: ProcessLimits) -> Cgroup:
+    def _made(self, limits: ProcessLimits) -> Cgroup:
         wanted = {"memory": limits.memory_bytes, "pids": limits.processes}
         name = f"mainspring-{secrets.token_hex(6)}"
         by_kind: dict[str, tuple[Path, int]] = {}
@@ -215,6 +245,15 @@ def _sweep(parent: Path) -> None:
         for folder in parent.glob("mainspring-*"):
             if time.time() - folder.stat().st_mtime > ABANDONED_S:
                 _remove(folder)
+
+
+def _is_kept(folder: Path) -> bool:
+    """Whether a folder that has waited is there still, which then counts as new: see `_sweep`."""
+    try:
+        os.utime(folder)
+    except OSError:
+        return False
+    return True
 
 
 def _remove(folder: Path) -> bool:

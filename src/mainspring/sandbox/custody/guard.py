@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from . import outside, tree
@@ -172,9 +173,12 @@ class Ticks:
         return True
 
 
-def guard(job: Job, wake: int, fds: list[int], control: socket.socket) -> None:
+def guard(
+    job: Job, wake: int, fds: list[int], control: socket.socket, *, on_start: Callable[[], object]
+) -> None:
     """Runs until the command and everything that it started are gone."""
     pid, failure = start(job, fds)
+    on_start()
     # Holding a pipe of the command would hide its end from us.
     for fd in fds:
         os.close(fd)

@@ -17,6 +17,8 @@ import signal
 import socket
 import struct
 import traceback
+from collections.abc import Callable
+from functools import partial
 from typing import NoReturn
 
 from . import kernel, outside, tree
@@ -108,16 +110,17 @@ def _serve(requests: socket.socket, news: int, *, is_lasting: bool) -> NoReturn:
         os.setsid()
         kernel.become_subreaper()
         wake = wakeup()
+        say_busy = partial(os.write, news, struct.pack("i", os.getpid()))
         while fds := receive(requests):
-            os.write(news, struct.pack("i", os.getpid()))
             control = socket.socket(fileno=fds[1])
             job = job_in(fds[0])
             os.close(fds[0])
             if job.get("attends"):
+                say_busy()
                 requests.close()
                 os.close(news)
                 _attend(fds[2:], control)
-            if not _done(job, wake, fds[2:], control) or not is_lasting:
+            if not _done(job, wake, fds[2:], control, say_busy) or not is_lasting:
                 break
             control.close()
             os.write(news, struct.pack("i", -os.getpid()))
@@ -129,16 +132,21 @@ def _serve(requests: socket.socket, news: int, *, is_lasting: bool) -> NoReturn:
         os._exit(0 if is_done else 1)
 
 
-def _done(job: Job, wake: int, fds: list[int], control: socket.socket) -> bool:
+def _done(
+    job: Job, wake: int, fds: list[int], control: socket.socket, say_busy: Callable[[], object]
+) -> bool:
     """Does what is asked; whether the guard is then as it was before."""
     if job.get("loopback"):
+        say_busy()
         hand_over(control)
         return False
     if job.get("keep"):
+        say_busy()
         keep(job, wake, fds, control)
         return False
     given = fds.pop() if job["has_input"] else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    guard(job, wake, [given, *fds], control)
+    # The warden would take the processor from a command that is about to start.
+    guard(job, wake, [given, *fds], control, on_start=say_busy)
     return True
 
 

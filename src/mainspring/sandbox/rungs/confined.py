@@ -194,8 +194,7 @@ def is_mountable(path: Path) -> bool:
 
 def _name_limit(finished: CommandResult, cgroup: Cgroup, command: Command) -> CommandResult:
     """The kernel's own count of what a cgroup refused beats a guess from the exit code."""
-    passed = "" if finished.stopped else cgroup.limit_passed()
-    # A fork that failed once and was tried again stopped nothing.
-    if not passed or (passed == "processes" and finished.exit_code == 0):
+    passed = "" if finished.stopped else cgroup.limit_passed(finished.exit_code)
+    if not passed:
         return finished
     return msgspec.structs.replace(finished, stopped=name_of(passed, command.limits))

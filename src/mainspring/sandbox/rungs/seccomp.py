@@ -104,11 +104,11 @@ def filter_for(families: frozenset[int]) -> bytes:
         _step(JUMP_GREATER_EQUAL, X32_BIT, 0, 1),
         _refuse(errno.ENOSYS),
     ]
+    by_number: dict[int, list[bytes]] = {}
     for numbers, body in _rules(sorted(families)):
         if numbers[column] >= 0:
-            code += _on(numbers[column], body)
-    code.append(_step(RETURN, ALLOW))
-    return b"".join(code)
+            by_number.setdefault(numbers[column], []).extend(body)
+    return b"".join(code + _search(sorted(by_number.items())))
 
 
 def _rules(families: list[int]) -> Iterator[tuple[tuple[int, int], list[bytes]]]:
@@ -135,9 +135,15 @@ def _rules(families: list[int]) -> Iterator[tuple[tuple[int, int], list[bytes]]]
     yield SOCKET, [_argument(0), *fits, _refuse(errno.EAFNOSUPPORT)]
 
 
-def _on(number: int, body: list[bytes]) -> list[bytes]:
-    """Runs `body` for one system call; falls through with the number loaded again."""
-    return [_step(JUMP_EQUAL, number, 0, len(body) + 1), *body, _step(LD_WORD, NUMBER_AT)]
+def _search(bodies: list[tuple[int, list[bytes]]]) -> list[bytes]:
+    """Runs the body of a system call, found by halving: the kernel tries each number when the filter is set,
+    and each use of many a system call goes through it."""
+    if len(bodies) == 1:
+        number, body = bodies[0]
+        return [_step(JUMP_EQUAL, number, 0, len(body)), *body, _step(RETURN, ALLOW)]
+    half = len(bodies) // 2
+    below, above = _search(bodies[:half]), _search(bodies[half:])
+    return [_step(JUMP_GREATER_EQUAL, bodies[half][0], len(below), 0), *below, *above]
 
 
 def _argument(index: int) -> bytes:
