@@ -175,6 +175,49 @@ def test_a_protected_path_that_lost_its_mount_is_held_again(
     within(repository, story)
 
 
+FORGETTING = """#!{python}
+import os, sys
+words = sys.argv[1:]
+if {path!r} in words and "echo; read line" in words:
+    at = words.index({path!r})
+    del words[at - 1 : at + 2]
+os.execv({real!r}, [{real!r}, *words])
+"""
+
+
+def test_a_mount_that_was_lost_at_once_is_not_relied_on(repository: Path) -> None:
+    program, real = repository.parent / "program", shutil.which("bwrap")
+    path = str(repository / ".git/config")
+    program.write_text(FORGETTING.format(python=sys.executable, path=path, real=real))
+    program.chmod(0o755)
+
+    async def main() -> None:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(repository)}
+        rules = policy(repository, home=repository)
+        sandbox = BwrapSandbox(rules, environment=environment, program=str(program))
+        try:
+            for _ in range(3):
+                command = Command(argv=("bash", "-c", WRITE), cwd=repository)
+                assert is_held(await sandbox.run(command))
+        finally:
+            await sandbox.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", ["with a space", "with\\a backslash", "with\na line"])
+def test_mounts_are_shared_in_a_folder_of_any_name(home: Path, name: str) -> None:
+    repository = home / name
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+
+    async def story(run: Run) -> None:
+        for _ in range(2):
+            assert is_held(await run(WRITE))
+
+    calls = within(repository, story)
+    assert sum("--remount-ro /dev" in call for call in calls) == 1
+
+
 def test_a_path_is_held_as_long_as_it_is_protected(repository: Path) -> None:
     config, included = repository / ".git/config", repository / "included"
     included.write_text("")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import select
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -60,11 +61,14 @@ class MountTemplate:
         self._changes = select.poll()
         self._changes.register(mounts, select.POLLPRI)
         self._listed = _listed(mounts)
+        # A mount that was lost before this list was read is not missed by comparing lists.
+        points = {line.split(b" ", 5)[4] for line in self._listed.splitlines()}
+        self._is_laid = points.issuperset(map(_point, layout.nodes))
 
     def is_whole(self) -> bool:
         """Whether all lies where it was laid: what is removed or replaced outside loses its mount. What is
         mounted outside comes here too, and would not be read-only."""
-        if self._changes.poll(0) and _listed(self._mounts) != self._listed:
+        if not self._is_laid or (self._changes.poll(0) and _listed(self._mounts) != self._listed):
             return False
         root, masks = self._root, self.layout.masks
         return all(node_at(path, dir_fd=root) in masks for path in self._masked) and all(
@@ -79,6 +83,12 @@ class MountTemplate:
 def _inside(path: Path) -> str:
     """A path from the root of a template."""
     return str(path)[1:] or "."
+
+
+def _point(path: Path) -> bytes:
+    """As the kernel lists it."""
+    real = os.fsencode(os.path.realpath(path))
+    return re.sub(rb"[ \t\n\\]", lambda found: b"\\%03o" % ord(found[0]), real)
 
 
 def _listed(mounts: int) -> bytes:
