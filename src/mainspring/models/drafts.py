@@ -53,9 +53,19 @@ _PLAIN = lazy_pattern(
     rf"(?<![{_A}./@:~\\-])(?:\./)?[{_A}][{_A}./-]*\.{_SUFFIXES}(?![{_A}(/-]|\.[{_A}])",
     re.ASCII,
 )
-_NO_FILES = frozenset(
-    "d3.js console.log express.js import.meta.env math.log next.js node.js nuxt.js process.env react.js"
-    " socket.io.js three.js vue.js".split()
+_NO_FILES = (
+    "console.log",
+    "d3.js",
+    "express.js",
+    "import.meta.env",
+    "math.log",
+    "next.js",
+    "node.js",
+    "nuxt.js",
+    "process.env",
+    "react.js",
+    "three.js",
+    "vue.js",
 )
 """Names of programs and calls that end like files."""
 _BLOCK = lazy_pattern(
