@@ -639,6 +639,28 @@ def test_every_tool_has_its_text_for_the_model() -> None:
         )
 
 
+def test_types_of_events_and_arguments_are_no_texts() -> None:
+    """Types that are kept as texts are compiled when a struct is first read or shown to a model, again and
+    again in each process."""
+    for path in files():
+        bases = {
+            base.id
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.ClassDef)
+            for base in node.bases
+            if isinstance(base, ast.Name)
+        }
+        if bases & {"Event", "Value", "Arguments"}:
+            assert ("__future__", "annotations") not in {
+                (node.module, each.name)
+                for node in tree(path).body
+                if isinstance(node, ast.ImportFrom)
+                for each in node.names
+            }, (
+                f"{name(path)} has events or arguments of tools: leave out `from __future__ import annotations`"
+            )
+
+
 def test_names_say_what_things_are() -> None:
     banned = ("Manager", "Helper", "Handler", "Util", "Base", "Impl")
     for path in files():

@@ -1,7 +1,5 @@
 """`delegate`: gives a task to an agent. What runs it is told by whoever offers the tool."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """`tasks`: gives a graph of tasks to agents. A call that was interrupted goes on with what is on record."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The tool `impact`: the operation behind `mainspring impact`, for the model, found with `find_tools`."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The tools `submit_job` and `job`, found with `find_tools` where settings name machines that run jobs."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal

@@ -2,8 +2,6 @@
 used, and renaming it everywhere. They are offered only where a server can answer, and found with
 `find_tools`. Where none knows a file, the index of the repository tells names, and says so."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

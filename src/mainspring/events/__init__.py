@@ -96,9 +96,10 @@ def _without_defaults(event: Event) -> Event:
     kind = type(event)
     numbers = _NUMBERS.get(kind)
     if numbers is None:
-        fields = msgspec.structs.fields(kind)
-        numbers = tuple((each.name, each.default) for each in fields if isinstance(each.default, float))
-        _NUMBERS[kind] = numbers
+        # Defaults belong to the last fields; asking for the fields would work their types out as well.
+        defaults = kind.__struct_defaults__
+        named = zip(kind.__struct_fields__[-len(defaults) :], defaults, strict=True) if defaults else ()
+        numbers = _NUMBERS[kind] = tuple(each for each in named if isinstance(each[1], float))
     changed = {
         name: default
         for name, default in numbers

@@ -1,8 +1,6 @@
 """What happens when a session gives part of its work to another one: a child, which is a session with a
 parent and has its own journal. The parent's journal has its beginning and its one end."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from mainspring.events.base import Event, Id

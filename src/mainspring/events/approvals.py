@@ -1,7 +1,5 @@
 """What a person is asked about a call, and what people answer."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from mainspring.events.base import Dropped, Event, Id, JsonText, Sha256

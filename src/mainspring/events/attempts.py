@@ -1,8 +1,6 @@
 """What happens when one task is tried several times: how replies are sampled, each attempt, and which one
 was kept."""
 
-from __future__ import annotations
-
 from mainspring.events.base import Event, Id, Sha256
 from mainspring.events.values import Cap, Ending, Value
 

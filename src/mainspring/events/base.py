@@ -5,8 +5,6 @@ plain `str` is hidden, one of the types below is not, or in another way. A `Lite
 `secrets/redaction.py` reads these types; files hold all of them as plain text.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

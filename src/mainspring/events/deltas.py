@@ -1,7 +1,5 @@
 """What is shown while it happens and never stored."""
 
-from __future__ import annotations
-
 from mainspring.events.base import Event
 
 

@@ -1,8 +1,6 @@
 """What happens when pages about source files are written: drafted in pieces, checked, judged. A page belongs
 to one content of its file, named by the hash `source`."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from mainspring.events.base import Event, JsonText, Sha256, Word

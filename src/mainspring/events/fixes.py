@@ -1,7 +1,5 @@
 """What happens while a command that fails is made to pass: what it said, what was suspected, how it ended."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from mainspring.events.base import Event, Sha256

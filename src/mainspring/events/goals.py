@@ -1,7 +1,5 @@
 """What happens on the way to a goal: its iterations, what they left behind, and how it was judged."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from mainspring.events.base import Event, Exempt, Sha256, Word

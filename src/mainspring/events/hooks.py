@@ -1,7 +1,5 @@
 """Hooks: commands of people that run when something happens, and what they said to it."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 from mainspring.events.base import Event, Id, JsonText

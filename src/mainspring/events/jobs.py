@@ -1,8 +1,6 @@
 """Jobs of a session on other machines: what was to be submitted, where it got to, how it ended; and
 machines that its own commands run on."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from mainspring.events.base import Event, Id, Word

@@ -1,8 +1,6 @@
 """What happens when a change is reviewed by an agent with a fresh context: its beginning, its one end with
 what was found, and what people or later changes made of that."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from mainspring.events.base import Event, Id, Sha256

@@ -1,7 +1,5 @@
 """What happens in a session: its turns, steps and calls, its money, its files, its past."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from mainspring.events.base import Event, Id, OwnPath, Sha256, Word

@@ -1,8 +1,6 @@
 """What events are made of: the closed lists of words, and the parts that more than one event has."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 import msgspec
 
@@ -199,8 +197,9 @@ class Usage(Value, frozen=True):
     def total_tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
-    def plus(self, other: Usage) -> Usage:
-        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in Usage.__struct_fields__})
+    def plus(self, other: Self) -> Self:
+        sums = {name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
+        return msgspec.structs.replace(self, **sums)
 
 
 class Speed(Value, frozen=True):

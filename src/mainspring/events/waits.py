@@ -1,7 +1,5 @@
 """What a session waits for, and what woke it. A wait is data: whoever opens the journal goes on with it."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from mainspring.events.base import Event, Id, Word

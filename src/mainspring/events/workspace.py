@@ -1,7 +1,5 @@
 """What happens in the workspace: commands without an agent, changed files, branches, going back."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from mainspring.events.base import Event, Id, Sha256

@@ -5,8 +5,6 @@ appends after such a loss goes on from the head: the gap stays visible. A line t
 was never acknowledged, and is cut off by the next append.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

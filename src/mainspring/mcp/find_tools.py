@@ -3,8 +3,6 @@ or because their server has not answered yet. The two stay the same while server
 requests of a session go on beginning with the same bytes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The models that a server lists, in the words of every kind of server. Pure."""
 
-from __future__ import annotations
-
 import msgspec
 
 _MOST_LISTED = 20_000

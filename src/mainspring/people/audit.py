@@ -6,8 +6,6 @@ as `recorded`, with the number of the event. A `checkpoint` says that everything
 and with which hash it ended: the chain can be followed from there.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterable, Sequence
 from typing import Any, Literal
 

@@ -5,8 +5,6 @@ times of the folders that it was found in; installing or removing a distribution
 that a program was started in is left out: opening a project must not run its code.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

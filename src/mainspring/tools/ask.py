@@ -2,8 +2,6 @@
 answer is on record before the call runs, and without a person the turn ends as blocked.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,8 +1,6 @@
 """Makes and changes documents by the confined program of `tools/documents.py`; the file is then written as
 every tool writes files, so that the policy, snapshots and undo are the same."""
 
-from __future__ import annotations
-
 import csv
 import io
 from importlib.util import find_spec

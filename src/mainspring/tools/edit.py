@@ -4,8 +4,6 @@ The old text must stand in the file once. Where it differs in white space alone,
 the place, and the result says so; anything else is an error that shows what stands there.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fetches a URL from the public internet as text."""
 
-from __future__ import annotations
-
 import asyncio
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lists files: by pattern, or as a tree that says how much lies below what it shows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

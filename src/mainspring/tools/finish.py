@@ -1,7 +1,5 @@
 """Records that the work is done, with evidence: every claim cites calls that have a result on record."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Searches the contents of files: with ripgrep where the sandbox has it, else in Python to the same end."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time

@@ -1,7 +1,5 @@
 """Writes down what must outlive the history."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,8 +1,6 @@
 """Tells a person something while they are away. The call itself is what is told: whoever follows the journal
 (`notify/notices.py`) sends it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Applies a unified diff to several files: all of it, or nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Keeps the to-do list that the user sees."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

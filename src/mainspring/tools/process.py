@@ -4,8 +4,6 @@ Reading goes on where the last look ended. An end that is seen here is recorded 
 model is not told of it again.
 """
 
-from __future__ import annotations
-
 import codecs
 import time
 from pathlib import Path

@@ -2,8 +2,6 @@
 media, and what an earlier call had to leave out.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated

@@ -3,8 +3,6 @@
 In the background it returns at once with a handle for the tool `process`.
 """
 
-from __future__ import annotations
-
 from codecs import getincrementaldecoder
 from importlib import import_module
 from pathlib import Path

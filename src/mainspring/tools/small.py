@@ -1,7 +1,5 @@
 """The tools of the small profile: the same tools behind flat arguments, each told in one line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar

@@ -1,7 +1,5 @@
 """Waits for what takes long, on record: an interrupted call goes on with the wait that it had begun."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path

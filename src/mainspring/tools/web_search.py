@@ -1,7 +1,5 @@
 """Searches the web where the settings say so; a session without `[search]` has no such tool."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated

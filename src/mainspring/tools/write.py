@@ -1,7 +1,5 @@
 """Writes a whole file, and overwrites only what was seen as it is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mainspring.sandbox.files import Version

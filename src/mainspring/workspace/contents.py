@@ -6,8 +6,6 @@ hash, and what is missing is kept again. A file whose content git already holds 
 synced: after a power cut the worst is a content that counts as not covered.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator

@@ -6,13 +6,12 @@ entered, and heavy folders (dependencies, caches, git's own data) are known by t
 status so fresh that a later change might not show in it is looked at again next time.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, KeysView
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -43,7 +42,7 @@ class TreeEntry(msgspec.Struct, gc=False):
     reason: str = ""
     is_fresh: bool = False
 
-    def has_status_of(self, other: TreeEntry) -> bool:
+    def has_status_of(self, other: Self) -> bool:
         """The mode is not compared: changing it changes the time of the status."""
         return (
             self.ctime_ns == other.ctime_ns
