@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 from contextlib import nullcontext
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import click
 
 T = TypeVar("T")
+LOOP = "mainspring.loop"
+"""Where the context of a command has the `asyncio.Runner` that logged it."""
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """What a command is there for, in the loop in which it was logged."""
+    runner: asyncio.Runner = click.get_current_context().meta[LOOP]
+    return runner.run(work)
 
 
 def iterate(items: AsyncGenerator[T], runner: asyncio.Runner | None = None) -> Iterator[T]:

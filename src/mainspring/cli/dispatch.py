@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from mainspring.app.dispatch import CommandCall, begin_command, local_permission, log_refusal
+from mainspring.cli.blocking import LOOP
 from mainspring.cli.config import load_config
 from mainspring.errors import AccessRefused
 
@@ -40,12 +41,15 @@ def _wrapped(callback: Callable[..., Any], name: str) -> Callable[..., Any]:
         context.meta[_LOGGED] = True
         config = load_config(is_config_optional=True)
         call = _call(context, name, local_permission(name))
-        asyncio.run(begin_command(config, call))
-        try:
-            return callback(*args, **kwargs)
-        except AccessRefused as error:
-            asyncio.run(log_refusal(config, call, error))
-            raise
+        # The command goes on in this loop: ending it and its threads takes longer than the log does.
+        with asyncio.Runner() as runner:
+            runner.run(begin_command(config, call))
+            context.meta[LOOP] = runner
+            try:
+                return callback(*args, **kwargs)
+            except AccessRefused as error:
+                runner.run(log_refusal(config, call, error))
+                raise
 
     run.logged_as = name  # pyright: ignore[reportAttributeAccessIssue] - so that it is not wrapped twice
     return run

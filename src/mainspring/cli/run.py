@@ -14,6 +14,7 @@ import click
 
 from mainspring.app.modes import MODE_NAMES, RUNG_NAMES
 from mainspring.cli.allow_home import ALLOW_HOME
+from mainspring.cli.blocking import wait_for
 from mainspring.cli.config import NO_GATEWAY, NOTIFY, load_config, newest_here, offer_setup
 from mainspring.cli.options import POSITIVE, with_options
 from mainspring.cli.piped import with_piped
@@ -138,7 +139,7 @@ def run_command(
     if task.startswith("/") or "@" in task:
         task = _prepared(task, folder, options)
     turn = import_module(_TURN)
-    sys.exit(asyncio.run(turn.take_turn(task, "", folder, is_branched=is_branched, **options)))
+    sys.exit(wait_for(turn.take_turn(task, "", folder, is_branched=is_branched, **options)))
 
 
 def _prepared(task: str, folder: Path, options: dict[str, Any]) -> str:
@@ -177,7 +178,7 @@ def retry_command(session: str, **options: Any) -> None:
     and ask the same again: with another --model or --effort, if given."""
     session = session or newest_here(load_config())
     turn = import_module(_TURN)
-    sys.exit(asyncio.run(turn.take_turn("", session, is_retry=True, **options)))
+    sys.exit(wait_for(turn.take_turn("", session, is_retry=True, **options)))
 
 
 @click.command("resume")
@@ -195,4 +196,4 @@ def resume_command(session: str, text: str, **options: Any) -> None:
     if not text and asyncio.run(sessions.has_open_fix(load_config(), session)):
         import_module("mainspring.cli.fix").go_on(session, click.get_current_context())
     turn = import_module(_TURN)
-    sys.exit(asyncio.run(turn.take_turn(text, session, **options)))
+    sys.exit(wait_for(turn.take_turn(text, session, **options)))
