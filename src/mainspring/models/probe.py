@@ -196,6 +196,7 @@ async def _get(channel: Channel, path: str, kind: type[_T], asked: dict[str, str
     """What stands there, None when there is nothing, or nothing of this kind."""
     try:
         body = msgspec.json.encode(asked) if asked else b""
-        return msgspec.json.decode(await channel.read(path, body), type=kind)
+        found = await channel.find(path, body)
+        return None if found is None else msgspec.json.decode(found, type=kind)
     except (ModelError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

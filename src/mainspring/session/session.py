@@ -319,7 +319,8 @@ class Session:
 
     async def _begin(self) -> None:
         runtime = self._runtime
-        await complete(runtime.recorder, Path(self._opening.workspace))
+        if await self.journal.last_seq():
+            await complete(runtime.recorder, Path(self._opening.workspace))
         await runtime.load()
         before, tools = runtime.feed.last_seq, runtime.workbench.toolbox.specs
         now_us, place = runtime.workbench.reach.clock(), Path(self._opening.workspace)

@@ -206,7 +206,7 @@ class Runtime:
         self.is_recalled = True
         """Whether the files count as seen that an earlier process of this session showed."""
         self.changed_seq: int | None = None
-        """The newest change of files on record; None when only the journal knows."""
+        """The newest change of files on record, 0 when there is none; None when only the journal knows."""
         self.stopped_by: Origin | None = None
         """Who asked from another process that the turn be stopped."""
         self.started: dict[str, Permitted[Prepared]] = {}
@@ -250,7 +250,9 @@ class Runtime:
 
         self.workbench.files.scan.on_progress = tell
         self.last_seq = self.feed.last_seq = await self.journal.last_seq()
-        if self.last_seq:
+        if not self.last_seq:
+            self.changed_seq = 0
+        else:
             self.is_recalled = False
             self.workbench.toolbox.seen.is_partial = True
             await self._load_folds()

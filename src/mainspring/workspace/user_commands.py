@@ -7,6 +7,7 @@ run first. A file in a folder is named `folder:file`. Files are read here and te
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -138,7 +139,15 @@ def parse_command(name: str, whole: str, path: Path, *, is_projects: bool = Fals
 
 def markdown_files(folder: Path) -> Iterator[Path]:
     """Those of the folder and of the folders in it, in order; links to other folders are not followed."""
-    yield from sorted(folder.glob("*.md"))
-    for inner in sorted(folder.glob("*/")):
-        if not inner.is_symlink():
-            yield from sorted(inner.glob("*.md"))
+    names = _names(folder)
+    yield from (folder / name for name in names if name.endswith(".md"))
+    for inner in (folder / name for name in names):
+        if inner.is_dir() and not inner.is_symlink():
+            yield from (inner / name for name in _names(inner) if name.endswith(".md"))
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

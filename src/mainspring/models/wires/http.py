@@ -77,14 +77,15 @@ class Channel:
 
     async def read(self, path: str, body: bytes = b"") -> bytes:
         """The whole answer to a plain question."""
-        answer = await self._ask("POST" if body else "GET", path, body)
-        received: list[bytes] = []
-        try:
-            while (chunk := await answer.read()) is not None:
-                received.append(chunk)
-        finally:
-            answer.release()
-        return b"".join(received)
+        return await _whole(await self._ask("POST" if body else "GET", path, body))
+
+    async def find(self, path: str, body: bytes = b"") -> bytes | None:
+        """The same; None when the server has none, why ever."""
+        answer = await self._transport.ask("POST" if body else "GET", path, body)
+        if answer.status == 200:
+            return await _whole(answer)
+        await self._reason(answer)
+        return None
 
     async def close(self) -> None:
         await self._transport.close()
@@ -105,6 +106,16 @@ class Channel:
         finally:
             answer.release()
         return received
+
+
+async def _whole(answer: ServerResponse) -> bytes:
+    received: list[bytes] = []
+    try:
+        while (chunk := await answer.read()) is not None:
+            received.append(chunk)
+    finally:
+        answer.release()
+    return b"".join(received)
 
 
 class _Intake:
