@@ -64,14 +64,15 @@ class LocalFiles:
 
     def names(self, folder: str) -> list[str]:
         try:
-            with os.scandir(self._root / folder) as entries:
-                return sorted(entry.name for entry in entries if not entry.name.startswith("."))
+            # Asked between any two steps of a turn: a Path takes as long as the question.
+            return sorted(name for name in os.listdir(f"{self._root}/{folder}") if name[0] != ".")
         except FileNotFoundError:
             return []
 
     def read(self, name: str) -> bytes | None:
         try:
-            return (self._root / name).read_bytes()
+            with open(f"{self._root}/{name}", "rb") as file:  # noqa: PTH123 - as in `names`
+                return file.read()
         except FileNotFoundError:
             return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Protocol
 
 import msgspec
@@ -62,6 +63,12 @@ def cap_of(limits: Limits, scope: CapScope) -> Cap:
             return limits.day
 
 
+@lru_cache(maxsize=16)
+def own_caps(limits: Limits) -> tuple[tuple[CapScope, Cap], ...]:
+    """The scopes that one journal knows all about and that are capped. Asked many times in each step."""
+    return tuple((scope, cap) for scope in OWN_SCOPES if (cap := cap_of(limits, scope)) != UNCAPPED)
+
+
 def relimited(limits: Limits, told: Limits) -> Limits:
     """The limits of a turn once a person has told others: what they did not tell stays."""
     return Limits(
@@ -91,7 +98,7 @@ def filled(told: Cap, usual: Cap) -> Cap:
 
 def is_spend_capped(limits: Limits) -> bool:
     """Whether any scope caps money or tokens."""
-    caps = [cap_of(limits, scope) for scope in (*OWN_SCOPES, "day")]
+    caps = (*(cap for _, cap in own_caps(limits)), limits.day)
     return any(cap.usd is not None or cap.tokens is not None for cap in caps)
 
 

@@ -30,7 +30,7 @@ from mainspring.events import (
     Usage,
 )
 from mainspring.events.counts import plural, rounded_usd
-from mainspring.folds.caps import OWN_SCOPES, UNCAPPED, cap_of
+from mainspring.folds.caps import OWN_SCOPES, cap_of, own_caps
 from mainspring.folds.shares import Shares, Tally, what_is_left
 from mainspring.models import Price
 
@@ -273,13 +273,13 @@ class Ledger:
 
     def warnings(self, settled: SpendSettled, limits: Limits) -> Iterator[BudgetWarned]:
         """The shares of caps that this settlement passes and that nobody was told of."""
-        for scope in OWN_SCOPES:
+        for scope, cap in own_caps(limits):
             opened = self._scopes[scope]
             held = self._held.get(settled.spend)
             is_known = held is not None and opened in held.scopes
             usd = opened.usd + (settled.usd if is_known else 0.0)
             tokens = opened.tokens + (settled.usage.total_tokens if is_known else 0)
-            yield from self._new_shares(scope, cap_of(limits, scope), Tally(usd=usd, tokens=tokens))
+            yield from self._new_shares(scope, cap, Tally(usd=usd, tokens=tokens))
 
     def day_warnings(
         self, settled: SpendSettled, limits: Limits, today: Tally | None
@@ -308,11 +308,9 @@ class Ledger:
         self, limits: Limits, today: Tally | None, child: str = ""
     ) -> Iterator[tuple[CapScope, Cap, Tally]]:
         """What children may still spend counts as used, but for the child that is about to."""
-        for scope in OWN_SCOPES:
-            cap = cap_of(limits, scope)
-            if cap != UNCAPPED:
-                held = (each.reserved for each in self._held.values()) if self.shares.open else ()
-                yield scope, cap, self.shares.added(self.tally(scope), held, besides=child)
+        for scope, cap in own_caps(limits):
+            held = (each.reserved for each in self._held.values()) if self.shares.open else ()
+            yield scope, cap, self.shares.added(self.tally(scope), held, besides=child)
         if today is not None:
             yield "day", limits.day, today
 

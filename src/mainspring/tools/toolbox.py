@@ -133,19 +133,18 @@ class Toolbox:
         return f"There is no tool named {name!r}. The tools are: {', '.join(sorted(self._tools))}."
 
     async def run(self, prepared: Prepared, place: CallContext) -> Output:
-        # Not in a TaskGroup: a group would wait for a tool that ignores its cancellation.
-        task = asyncio.create_task(_run(prepared, place))
+        # Not in a TaskGroup: a group would wait for a tool that ignores its cancellation. The task tells its
+        # result itself: who waits for the end of a task hears of it a turn of the event loop later.
+        told: asyncio.Future[Output] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(_run_and_tell(prepared, place, told))
         try:
-            await asyncio.wait({task})
+            return await told
         except asyncio.CancelledError:
             task.cancel()
             self._leftover.add(task)
             task.add_done_callback(self._leftover.discard)
             await asyncio.wait({task}, timeout=_GRACE_S)
             raise
-        if task.cancelled():  # by the tool itself: nobody asked this session to stop
-            return Output(text=f"The tool {prepared.tool.name} failed: it was cancelled.", is_error=True)
-        return task.result()
 
 
 def _inner_calls(asked: CallAsked) -> tuple[_InnerCall, ...]:
@@ -155,6 +154,20 @@ def _inner_calls(asked: CallAsked) -> tuple[_InnerCall, ...]:
         return msgspec.json.decode(asked.arguments, type=_Parallel).tool_uses
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return ()
+
+
+async def _run_and_tell(prepared: Prepared, place: CallContext, told: asyncio.Future[Output]) -> None:
+    try:
+        output = await _run(prepared, place)
+    except asyncio.CancelledError:  # by the tool itself, if anybody still listens
+        output = Output(text=f"The tool {prepared.tool.name} failed: it was cancelled.", is_error=True)
+    except JournalError as error:
+        if told.done():
+            raise
+        told.set_exception(error)
+        return
+    if not told.done():
+        told.set_result(output)
 
 
 async def _run(prepared: Prepared, place: CallContext) -> Output:
