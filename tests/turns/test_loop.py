@@ -348,6 +348,18 @@ def test_stopping_closes_every_open_call_within_a_second_even_if_a_tool_ignores_
     assert stage.effects == []
 
 
+def test_a_tool_that_is_cancelled_from_within_has_failed_and_the_turn_goes_on(tmp_path):
+    async def give_up() -> str:
+        """Gives itself up."""
+        raise asyncio.CancelledError
+
+    stage = Stage(tmp_path, calls(call("give_up")), says("Then not."))
+    stage.tools.append(tool(give_up, effect="read"))
+    assert stage.take("go").ending == "done"
+    (ended,) = stage.events(CallEnded)
+    assert (ended.outcome, ended.output) == ("error", "The tool give_up failed: it was cancelled.")
+
+
 def test_stopping_while_the_model_speaks_settles_what_was_received(tmp_path):
     stage = Stage(tmp_path, says("x" * 400))
 

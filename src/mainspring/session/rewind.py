@@ -91,6 +91,8 @@ async def go_back(
 async def complete(recorder: Recorder, root: Path) -> WentBack | None:
     """Finishes what a process that died had begun to put back; None when there is nothing to finish."""
     journal, vault = recorder.journal, recorder.vault
+    if not await journal.last_seq():
+        return None
     started, undone = await journal.last("RewindStarted"), await journal.last("Undone")
     if started is None or not isinstance(started.event, RewindStarted):
         return None

@@ -319,8 +319,7 @@ class Session:
 
     async def _begin(self) -> None:
         runtime = self._runtime
-        if await self.journal.last_seq():
-            await complete(runtime.recorder, Path(self._opening.workspace))
+        await complete(runtime.recorder, Path(self._opening.workspace))
         await runtime.load()
         before, tools = runtime.feed.last_seq, runtime.workbench.toolbox.specs
         now_us, place = runtime.workbench.reach.clock(), Path(self._opening.workspace)
@@ -368,7 +367,8 @@ class Session:
             usual = self.output.schema if self.output else None
             schema, turn = self.state.wanted_schema or usual, self.state.turn + 1
             started = TurnStarted(turn=turn, limits=self._runtime.budget.limits, output_schema=schema)
-            await self._runtime.record(started)
+            # Durable with the first request: until then nothing is done that a lost beginning would repeat.
+            await self._runtime.record(started, is_durable=False)
 
     async def _listen(self) -> None:
         """Does what other processes ask for, as long as the session is open."""
