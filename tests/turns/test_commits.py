@@ -41,12 +41,6 @@ def test_a_step_with_a_call_waits_for_the_disk_twice(tmp_path: Path, name: str) 
     assert many - few == 2 * 2
 
 
-@pytest.mark.usefixtures("slow_timer")
-def test_a_turn_begins_in_the_commit_of_its_first_reservation(tmp_path: Path) -> None:
-    said, reserved, replied, ended = range(4)
-    assert _syncs(tmp_path) == len((said, reserved, replied, ended))
-
-
 def _step(name: str, number: int) -> ScriptedReply:
     items = [{"text": f"item {number}", "progress": "doing"}]
     return calls(call(name, {"items": items} if name == "plan" else {"what": str(number)}))

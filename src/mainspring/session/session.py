@@ -367,8 +367,7 @@ class Session:
             usual = self.output.schema if self.output else None
             schema, turn = self.state.wanted_schema or usual, self.state.turn + 1
             started = TurnStarted(turn=turn, limits=self._runtime.budget.limits, output_schema=schema)
-            # Durable with the first request: until then nothing is done that a lost beginning would repeat.
-            await self._runtime.record(started, is_durable=False)
+            await self._runtime.record(started)
 
     async def _listen(self) -> None:
         """Does what other processes ask for, as long as the session is open."""
