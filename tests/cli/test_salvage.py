@@ -92,8 +92,9 @@ def test_what_is_whole_is_imported_and_the_rest_is_marked(
     session = told.stdout.strip()
     assert machine.run("verify", session).stdout.startswith("sound: ")
     found: list[dict[str, Any]] = machine.events(session)
-    noted = bool(unreadable or missing)
-    assert len(found) == count - missing + noted
+    noted, ended = bool(unreadable or missing), bool(missing)
+    assert len(found) == count - missing + noted + ended
+    assert (found[-1]["kind"] == "TurnEnded") == (ended or not noted)
     marked = [each for each in found if each["kind"] == "Unreadable"]
     assert len(marked) == unreadable - (kind == "the first event")
     assert found[0]["body"]["workspace"] == str(machine.workspace)

@@ -16,7 +16,7 @@ from mainspring.app.beside import opened_beside
 from mainspring.app.checks import SessionChecks, regression_guard
 from mainspring.app.engines import build_engine, engine_name, outside_engine
 from mainspring.app.extensions import Extensions, elsewhere_beside, extensions_beside, extensions_of
-from mainspring.app.imported import check_addresses, is_model_imported
+from mainspring.app.imported import check_addresses, imported_events
 from mainspring.app.known import KnownSession, project_folder_of, recall, workspace_at
 from mainspring.app.model_choice import choose
 from mainspring.app.models import build_compactor, check_context, own_models, priced, ready_for, ready_later
@@ -133,8 +133,8 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         known = await _known(recorder, workspace, config, store if sessions is None else None, child)
         config, allows_home = settle(config, known.place, allow_home=known.allows_home or allow_home)
         hold = await hold_in(config, known.project_folder, is_new=not session, owner=known.owner)
-        chosen_mode, level = hold.mode(mode, known.mode or config.settings.mode or DEFAULT_MODE)
-        limits = with_caps(lasting(given := limits or Limits(), known.limits), config.settings.caps)
+        chosen_mode, level = hold.mode(mode, known.mode_or(config.settings.mode or DEFAULT_MODE))
+        limits = with_caps(lasting(given := limits or Limits(), known.told(config)), config.settings.caps)
         capping, named = hold.capped(_capping(limits, parent)), (engine, model, fallback)
         allow_unpriced = allow_unpriced or (known.is_unpriced and not is_money_capped(given))
         models, takes, name = _choose(*named, known, config, capping, allow_unpriced, effort, hold)
@@ -315,12 +315,11 @@ async def _known(
         place = workspace_at(Path(workspace))
         of = await project_folder_of(child.parent) if child else config.copied or place
         return KnownSession(place=place, store=shared, project=None if of == place else of)
-    moved = await bring_workspace(recorder, config, shared) if shared else ()
-    known = await recall(recorder.journal, recorder.vault)
-    is_imported = store is not None and await is_model_imported(
-        store.files(recorder.journal.session), recorder.journal
-    )
-    return msgspec.structs.replace(known, moved=moved, store=shared, is_model_imported=is_imported)
+    journal = recorder.journal
+    imported = await imported_events(store.files(journal.session), journal) if store else 0
+    moved = await bring_workspace(recorder, config, shared) if shared and not imported else ()
+    known = await recall(journal, recorder.vault, imported=imported)
+    return msgspec.structs.replace(known, moved=moved, store=shared)
 
 
 def compose_prompt(

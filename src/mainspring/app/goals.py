@@ -19,6 +19,7 @@ import msgspec
 from mainspring.app import build as app
 from mainspring.app.arguments import check_goal
 from mainspring.app.engines import engine_name, outside_engine
+from mainspring.app.imported import check_goal_is_ours
 from mainspring.app.known import recall
 from mainspring.app.models import build_model
 from mainspring.app.operations.goal_attempts import GoalAttempts
@@ -209,6 +210,8 @@ async def resume_goal(
     store = sessions or sessions_of(config)
     session = await store.find(session)
     vault = vault_of(store, session, config)
+    async with reading(store, session) as reader:
+        await check_goal_is_ours(store.files(session), reader)
     goal = await load_goal(store, session, vault)
     if goal.ended is not None and goal.ended.ending == "done":
         raise UsageError(f"The goal {session} is done.", remedy=f"See mainspring goal report {session}.")

@@ -1,5 +1,6 @@
-"""What an imported session may not decide: at which addresses models are asked, with the keys and about the
-work of whoever resumes it. How many of its events came from elsewhere stands in a file beside its journal.
+"""What an imported session may not decide: its journal was written elsewhere, perhaps by somebody else, and
+nothing in it widens what runs here unless a person said so. How many of its events came from elsewhere stands
+in a file beside its journal.
 """
 
 from __future__ import annotations
@@ -8,43 +9,106 @@ from collections.abc import Sequence
 
 import msgspec
 
-from mainspring.catalog import Sessions
+from mainspring.approvals import LEVELS, LEVELS_WITH_BUDGET, MODES
 from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import UsageError
 from mainspring.events import ModelChosen
 from mainspring.journal import JournalReader
 
 _FILE = "imported.json"
+_WORK = (
+    ("FixStarted", "FixEnded"),
+    ("AttemptsStarted", "AttemptsEnded"),
+    ("TasksStarted", "TasksEnded"),
+)
+"""What goes on when its session is resumed, and runs commands that it recorded when it began."""
 
 
-class _Imported(msgspec.Struct, frozen=True):
-    """So many events were made elsewhere."""
+class ImportNote(msgspec.Struct, frozen=True):
+    """So many events were made elsewhere; where the session works counts once a person here named it. What
+    was open has an end on record when it `is_settled`."""
 
     events: int
+    is_place_named: bool = False
+    is_settled: bool = True
     format_version: int = 1
 
 
-async def note_import(store: Sessions, session: str) -> None:
-    """Keeps how many events of a session are not from here."""
-    reader = await store.read(session)
-    try:
-        events = await reader.last_seq()
-    finally:
-        await reader.close()
-    store.files(session).write(_FILE, msgspec.json.encode(_Imported(events)))
+def keep_note(files: SharedFiles, note: ImportNote) -> None:
+    files.write(_FILE, msgspec.json.encode(note))
 
 
-def copy_import(source: SharedFiles, target: SharedFiles) -> None:
-    """The same of a session that shares the history of another."""
-    if (data := source.read(_FILE)) is not None:
-        target.write(_FILE, data)
-
-
-async def is_model_imported(files: SharedFiles, journal: JournalReader) -> bool:
-    """Whether the model of a session was chosen elsewhere."""
+def import_note(files: SharedFiles) -> ImportNote | None:
+    """What is known of the import of a session; None of one that began here, or that a person trusts."""
     data = files.read(_FILE)
-    chosen = await journal.last("ModelChosen") if data is not None else None
-    return bool(data and chosen and chosen.seq <= msgspec.json.decode(data, type=_Imported).events)
+    return None if data is None else msgspec.json.decode(data, type=ImportNote)
+
+
+def forget_note(files: SharedFiles) -> bool:
+    """From here on the journal counts as one that began here; False when it did already."""
+    return files.remove(_FILE)
+
+
+def copy_import(source: SharedFiles, target: SharedFiles, *, shared: int, is_place_named: bool) -> None:
+    """The same of a session that shares so many events with another."""
+    if (note := import_note(source)) is not None:
+        named = note.is_place_named or is_place_named
+        note = msgspec.structs.replace(note, events=min(note.events, shared), is_place_named=named)
+        keep_note(target, note)
+
+
+async def imported_events(files: SharedFiles, journal: JournalReader) -> int:
+    """How many of the first events of a journal were made elsewhere. `UsageError` when it works in a folder
+    that nobody here chose, or would go on with work whose commands were written elsewhere."""
+    note = import_note(files)
+    if note is None:
+        return 0
+    if not note.is_settled:
+        raise UsageError(
+            f"The import of {journal.session} was broken off.",
+            remedy=f"Do it again: mainspring sessions delete {journal.session}, then import it.",
+        )
+    resumed = await journal.last("SessionResumed")
+    if not note.is_place_named and (resumed is None or resumed.seq <= note.events):
+        raise UsageError(
+            f"The session {journal.session} was imported, and works in a folder that nobody here chose.",
+            remedy=f"Name it: mainspring fork {journal.session} -C FOLDER; {_trusted(journal.session)}",
+        )
+    for kinds in _WORK:
+        await _check_work(journal, note, kinds)
+    return note.events
+
+
+async def check_goal_is_ours(files: SharedFiles, journal: JournalReader) -> None:
+    """`UsageError` when a goal was set elsewhere: its checks and what measures it would run here unasked."""
+    if note := import_note(files):
+        await _check_work(journal, note, ("GoalSet",))
+
+
+async def _check_work(journal: JournalReader, note: ImportNote, kinds: Sequence[str]) -> None:
+    """The last event of these kinds, the first of which begins something, may not be its beginning."""
+    last = await journal.last(*kinds)
+    if last is not None and last.seq <= note.events and last.kind == kinds[0]:
+        raise UsageError(
+            f"The session {journal.session} was imported, and going on would run commands from its journal.",
+            remedy=f"Read it: mainspring show {journal.session}; {_trusted(journal.session)}",
+        )
+
+
+def _trusted(session: str) -> str:
+    return f"if its journal can be trusted: mainspring trust session {session}"
+
+
+def narrower(imported: str, usual: str) -> str:
+    """The mode of a journal from elsewhere if it allows less than the one that is usual here, else that."""
+    return imported if imported and _freedom(imported) < _freedom(usual) else usual
+
+
+def _freedom(mode: str) -> tuple[int, bool]:
+    """How much a mode or level allows; one that is not known, everything."""
+    order = list(MODES)
+    known = LEVELS.get(mode, mode)
+    return order.index(known) if known in order else len(order), mode in LEVELS_WITH_BUDGET
 
 
 def check_addresses(

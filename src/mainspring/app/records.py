@@ -87,7 +87,7 @@ async def fork_session(
     )
     if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
         keep_vault(store.secret_files(made), kept)
-    copy_import(store.files(parent), store.files(made))
+    copy_import(store.files(parent), store.files(made), shared=shared, is_place_named=bool(workspace))
     await asyncio.to_thread(copy_commits, store.secret_files(parent), store.secret_files(made))
     return made, shared
 

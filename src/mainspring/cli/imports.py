@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import click
@@ -24,16 +25,24 @@ _SOON_S = 0.5
 @click.option(
     "--blobs", type=click.Path(path_type=Path), help="Folder with the blobs, when they are not in the file."
 )
-@click.option("-C", "folder", type=click.Path(path_type=Path), help="Workspace, for another agent's session.")
+@click.option("-C", "folder", type=click.Path(path_type=Path), help="Its workspace; here by default.")
 @click.option("--salvage", "is_salvaged", is_flag=True, help="Of a damaged export, import what is whole.")
-def import_command(file: Path, blobs: Path | None, folder: Path | None, *, is_salvaged: bool) -> None:
+@click.option(
+    "--trust",
+    "is_trusted",
+    is_flag=True,
+    help="Let it go on as its journal says: mode, engine, folder, commands.",
+)
+def import_command(
+    file: Path, blobs: Path | None, folder: Path | None, *, is_salvaged: bool, is_trusted: bool
+) -> None:
     """Import the session in FILE (- is standard input): one that `export` wrote, checking every hash, or a
-    session file of Claude Code or Codex."""
+    session file of Claude Code or Codex. What it had open ends, and its mode, engine, machine and caps
+    count only where they allow less than is usual here."""
+    is_piped = str(file) == "-"
+    reading = partial(_import, blobs, folder, is_salvaged=is_salvaged, is_trusted=is_trusted)
     try:
-        if str(file) == "-":
-            imported = _import(sys.stdin.buffer, blobs, folder, is_salvaged=is_salvaged)
-        else:
-            imported = _import(_told(file), blobs, folder, is_salvaged=is_salvaged)
+        imported = reading(sys.stdin.buffer if is_piped else _told(file))
     except FileNotFoundError as error:
         raise UsageError(f"There is no file {file}.", remedy="Check the path.") from error
     except OSError as error:
@@ -47,6 +56,8 @@ def import_command(file: Path, blobs: Path | None, folder: Path | None, *, is_sa
         click.echo(f"Event {seq} could not be read; `mainspring show` marks it as unreadable.", err=True)
     if imported.missing:
         click.echo(f"{plural(imported.missing, 'event')} at the end are missing.", err=True)
+    if imported.had_open_work:
+        click.echo("It was at work; that ended here, and goes on when you resume it.", err=True)
     click.echo(imported.session)
 
 
@@ -65,10 +76,15 @@ def _told(file: Path) -> Iterator[bytes]:
 
 
 def _import(
-    lines: Iterable[bytes], blobs: Path | None, folder: Path | None, *, is_salvaged: bool
+    blobs: Path | None, folder: Path | None, lines: Iterable[bytes], *, is_salvaged: bool, is_trusted: bool
 ) -> Imported:
-    config, here = load_config(), Path.cwd()
     importing = import_session(
-        config, lines, here=here, workspace=folder, blobs=blobs, is_salvaged=is_salvaged
+        load_config(),
+        lines,
+        here=Path.cwd(),
+        workspace=folder,
+        blobs=blobs,
+        is_salvaged=is_salvaged,
+        is_trusted=is_trusted,
     )
     return asyncio.run(importing)

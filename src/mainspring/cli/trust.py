@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import click
 
+from mainspring.app.operations.import_settling import trust_import
 from mainspring.app.operations.trust import (
     TrustEntry,
     approve,
@@ -78,6 +80,19 @@ def add_command(name: str, folder: Path) -> None:
         if click.confirm(f"Approve {plain(entry.subject.name)}?", default=False):
             approve(config, entry.subject)
             click.echo("approved")
+
+
+@trust_command.command("session")
+@click.argument("session")
+def session_command(session: str) -> None:
+    """Let an imported SESSION go on as its journal says: with its folder, mode, engine, machine and caps, and
+    with the commands that its goal or fix runs. Needs a person at a terminal; `import --trust` does not."""
+    if not is_person_there():
+        raise UsageError("Only a person at a terminal can say this.", remedy="Run it in a terminal.")
+    config = load_config()
+    click.echo(f"`mainspring show {session}` lists what it would go on with.")
+    if click.confirm(f"Trust the journal of {plain(session)}?", default=False):
+        click.echo(f"trusted: {asyncio.run(trust_import(config, session))}")
 
 
 @trust_command.command("revoke")

@@ -39,7 +39,7 @@ _OWN = """
 clean; config edit; config set; config unset; daemon stop; daemon unit; hooks test; keys add; keys
 remove; login; logout; mcp add; mcp import; mcp login; mcp logout; mcp remove; mcp test; models prices;
 models pull; notify test; plugins add; plugins new; plugins remove; plugins trust; policy sign; setup;
-trust add; trust revoke; uninstall
+trust add; trust revoke; trust session; uninstall
 """
 _MANAGE = """
 audit; audit export; audit prune; audit show; devices; devices pair; devices renew; devices revoke;

@@ -16,6 +16,7 @@ import msgspec
 
 from mainspring.app.build import open as open_session
 from mainspring.app.engines import engine_name
+from mainspring.app.imported import import_note
 from mainspring.app.known import workspace_at
 from mainspring.app.modes import parse_mode
 from mainspring.app.operations.sessions import journal_of, list_sessions, rows_in
@@ -248,7 +249,8 @@ async def page_diff(config: Config, folder: Path, path: str) -> str:
 async def _session_in(config: Config, place: Path) -> str:
     """The session that has the pages of a folder; empty when there is none."""
     for row in await rows_in(place, await list_sessions(config), config):
-        if row.title.startswith(DOCS_TITLE):
+        is_ours = import_note(sessions_of(config).files(row.id)) is None
+        if is_ours and row.title.startswith(DOCS_TITLE):
             async with journal_of(config, row.id) as journal:
                 if await journal.last("DocsStarted"):
                     return row.id

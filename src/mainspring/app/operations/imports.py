@@ -13,8 +13,8 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.app.build import DEFAULT_TOOLS
-from mainspring.app.imported import note_import
 from mainspring.app.known import workspace_at
+from mainspring.app.operations.import_settling import settle_import
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.app.records import compose_session, recording
 from mainspring.app.stores import salvage, sessions_of
@@ -36,7 +36,7 @@ _MAX_LINE_BYTES = 128 << 20  # a blob is one line
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """A session that was brought in. `agent` is empty for one of ours; else so many of the lines in its file
     became `events`, and so many were left out. Of a damaged export some events were `unreadable`, and so many
-    are `missing` at its end."""
+    are `missing` at its end. With `had_open_work`, what it was in the middle of was ended."""
 
     session: str
     agent: str = ""
@@ -44,6 +44,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0
     unreadable: tuple[int, ...] = ()
     missing: int = 0
+    had_open_work: bool = False
 
 
 def file_lines(file: Path) -> Iterator[bytes]:
@@ -59,10 +60,27 @@ async def import_session(
     workspace: Path | None = None,
     blobs: Path | None = None,
     is_salvaged: bool = False,
+    is_trusted: bool = False,
 ) -> Imported:
     """Reads what an export wrote, checking every hash, or a session file of Claude Code or Codex, which goes
     on in `workspace`, else where it was, else `here`. Of a damaged export, `is_salvaged` brings what is whole
-    as a new session."""
+    as a new session. Unless it `is_trusted`, nothing in it widens what runs here, and what is open ends."""
+    imported = await _brought(config, lines, here, workspace, blobs, is_salvaged=is_salvaged)
+    if is_trusted:
+        return imported
+    had_open = await settle_import(config, imported.session, place=(workspace or here).expanduser())
+    return msgspec.structs.replace(imported, had_open_work=had_open)
+
+
+async def _brought(
+    config: Config,
+    lines: Iterable[bytes],
+    here: Path,
+    workspace: Path | None,
+    blobs: Path | None,
+    *,
+    is_salvaged: bool,
+) -> Imported:
     rest = iter(lines)
     first = next(rest, b"")
     transcript = read_transcript(first, rest, first_seq=_EVENTS_BEFORE + 1)
@@ -72,7 +90,6 @@ async def import_session(
             return await _salvaged(config, lines, workspace, blobs)
         store = sessions_of(config)
         session = await store.import_lines(lines, blobs_beside=blobs)
-        await note_import(store, session)
         return Imported(session=session)
     if not transcript.events:
         raise JournalForeign("This session file has no messages.", remedy="Nothing was imported.")
@@ -95,7 +112,6 @@ async def _salvaged(
         kept.seek(0)
         whole = chain([msgspec.json.encode(made.header)], kept)
         session = await store.import_lines(whole, blobs_beside=scratch.path)
-    await note_import(store, session)
     if made.unreadable or made.missing:
         async with recording(session, config) as recorder:
             await recorder.record(NoteAdded(text=_lost(made.unreadable, made.missing), source="repair"))

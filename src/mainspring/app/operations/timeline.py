@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from mainspring.app.imported import imported_events
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import recording, vault_of
 from mainspring.app.stores import sessions_of
@@ -166,6 +167,7 @@ async def go_back_to(
     are `left_out` stay as they are."""
     said: UserSaid | None = None
     async with recording(session, config) as recorder:
+        await imported_events(sessions_of(config).files(recorder.session), recorder.journal)
         root = await _workspace(recorder.journal, recorder.vault)
         await complete(recorder, root)
         if to_seq is None:

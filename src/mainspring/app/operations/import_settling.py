@@ -1,0 +1,144 @@
+"""What is done once with a session that came from elsewhere, before anybody here goes on with it: what nobody
+can have recorded is refused, and what it was in the middle of ends here, on record. A call, a wait, a job or
+a goal of another machine must not go on by itself on this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from mainspring.app.imported import ImportNote, forget_note, import_note, keep_note
+from mainspring.app.records import recording
+from mainspring.app.stores import sessions_of
+from mainspring.catalog import Sessions
+from mainspring.errors import JournalForeign, UsageError
+from mainspring.events import (
+    CallEnded,
+    ChildEnded,
+    Event,
+    GoalPaused,
+    JobEnded,
+    MachineEnded,
+    ProcessEnded,
+    RewindStarted,
+    SessionStarted,
+    SpendReserved,
+    SpendSettled,
+    TurnEnded,
+    Undone,
+    WaitEnded,
+)
+from mainspring.folds.state import State, load_state
+from mainspring.goals.fold import load_goal
+from mainspring.journal import JournalReader, events_in, last_event
+from mainspring.settings import Config
+
+_WHY = "The session was imported."
+_NOT_RUN = "Not run: the session was imported, and what another machine was about to do does not go on here."
+_UNKNOWN = "It had started on another machine, and its outcome is unknown: the session was imported."
+_ENDINGS = ("blocked", "waiting")
+_MOST_TOKENS = 10**15
+
+
+async def settle_import(config: Config, session: str, *, place: Path) -> bool:
+    """Says whether something was open, and ended here. `place` is the folder that a person named, or stood
+    in, for this import: where the session works counts as chosen when that is it."""
+    store = sessions_of(config)
+    try:
+        async with recording(session, config, store) as recorder:
+            journal = recorder.journal
+            note = ImportNote(await journal.last_seq(), is_settled=False)
+            keep_note(store.files(session), note)
+            await _check(journal, note.events)
+            state = await load_state(journal, recorder.vault)
+            ends = [*_ends(state), *await _unfinished(journal, store)]
+            if ends:
+                await recorder.record(*ends)
+    except JournalForeign:
+        await store.delete(session)
+        raise
+    is_named = await asyncio.to_thread(_is_same, state.workspace, place)
+    note = msgspec.structs.replace(note, is_place_named=is_named, is_settled=True)
+    keep_note(store.files(session), note)
+    return bool(ends)
+
+
+def _is_same(workspace: Path, place: Path) -> bool:
+    return workspace.is_absolute() and workspace.resolve() == place.resolve()
+
+
+async def trust_import(config: Config, session: str) -> str:
+    """From here on what the journal of an imported session says counts as if it had been said here."""
+    store = sessions_of(config)
+    name = await store.find(session)
+    if import_note(store.files(name)) is None:
+        raise UsageError(f"The session {name} was not imported, or is trusted already.")
+    forget_note(store.files(name))
+    return name
+
+
+async def _check(reader: JournalReader, count: int) -> None:
+    """`JournalForeign` for what would make this machine count less than is spent."""
+    started = await last_event(reader, SessionStarted)
+    if started is not None and not 0 <= started.parent_seq <= count:
+        raise _made_up(1)
+    async for recorded in events_in(reader, kinds=("SpendReserved", "SpendSettled")):
+        match recorded.event:
+            case SpendReserved(usd=usd, tokens=tokens) if usd < 0 or not 0 <= tokens <= _MOST_TOKENS:
+                raise _made_up(recorded.seq)
+            case SpendSettled(usd=usd, usage=usage) if usd < 0 or any(
+                not 0 <= each <= _MOST_TOKENS for each in msgspec.structs.astuple(usage)
+            ):
+                raise _made_up(recorded.seq)
+            case _:
+                pass
+
+
+def _made_up(seq: int) -> JournalForeign:
+    return JournalForeign(
+        f"Event {seq} of this export says what no session can have recorded. Nothing was imported.",
+        remedy="Its hashes are right, so it was written like this: ask whoever gave it to you.",
+    )
+
+
+def _ends(state: State) -> Iterator[Event]:
+    """The ends of what a session has open."""
+    yield from (
+        WaitEnded(wait=each.started.wait, cause="cancelled", summary=_WHY) for each in state.waits.open
+    )
+    yield from (ProcessEnded(handle=each.handle, reason=_WHY) for each in state.processes.open)
+    yield from (ChildEnded(child=each, state="lost", detail=_WHY) for each in state.children.open)
+    for job in state.jobs.open:
+        yield JobEnded(job=job.planned.job, state="lost", detail=_WHY)
+    yield from (MachineEnded(use=each, why=_WHY) for each in state.jobs.uses)
+    for call in state.open_calls:
+        outcome, text = ("unknown", _UNKNOWN) if call.is_started else ("abandoned", _NOT_RUN)
+        yield CallEnded(call=call.asked.call, outcome=outcome, output=text)
+    is_held = state.last_ending is not None and state.last_ending.ending in _ENDINGS
+    if state.is_turn_open or state.is_turn_wanted or is_held:
+        yield TurnEnded(
+            turn=state.turn,
+            ending="interrupted",
+            detail=_WHY,
+            steps=state.turn_steps,
+            usage=state.turn_usage,
+            cost_usd=state.turn_cost_usd,
+        )
+
+
+async def _unfinished(journal: JournalReader, store: Sessions) -> list[Event]:
+    """What ends a goal that nobody paused, and going back that was not finished: those files are not here."""
+    ends: list[Event] = []
+    last = await journal.last("RewindStarted", "Undone")
+    if last is not None and isinstance(last.event, RewindStarted):
+        ends.append(Undone(to_seq=await journal.last_seq(), scope="files"))
+    if await journal.last("GoalSet") is not None:
+        goal = await load_goal(store, journal.session)
+        is_paused = goal.paused is not None and goal.paused.by == "user"
+        if not is_paused and (goal.ended is None or goal.ended.ending == "blocked"):
+            ends.append(GoalPaused(reason=_WHY))
+    return ends
