@@ -70,3 +70,17 @@ def test_cleaning_goes_on_after_what_it_cannot_remove(machine: Machine) -> None:
     assert told.stderr.startswith(f"stays: {contents / 'a-0'}\n")
     assert not (contents / "b-0").exists()
     assert (machine.home / "elsewhere").exists()
+
+
+def test_what_would_be_lost_with_a_worktree_is_told_before_it_is_removed(machine: Machine) -> None:
+    record(machine, "one")
+    copy = machine.home.with_name("home-worktrees") / "child"
+    (copy / "work").mkdir(parents=True)
+    (copy / "ready").touch()
+    for options, stays in ((("--dry-run",), True), ((), True), (("--discard-work",), False)):
+        told = machine.run("clean", *options)
+        assert told.returncode == 0
+        unknown = "whether anything in it was changed is unknown"
+        assert (f"stays: {copy} ({unknown}; --discard-work removes it)" in told.stderr) == stays
+        assert (unknown in told.stdout) != stays
+        assert copy.exists() == stays

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 from mainspring.disk.files import close_to_others, close_tree
 from mainspring.settings import Config, load_config
+
+WorktreeKind = Literal["fixes", "farms"]
 
 DATA_NAMES = (
     *("sessions", "steps", "memory", "contents", "daemon", "artifacts", "workspaces", "models", "web"),
@@ -37,6 +42,25 @@ def cache_folder(config: Config) -> Path:
     """Where fixes and farms have their worktrees, which are not data that is kept."""
     base = config.variable("XDG_CACHE_HOME") or Path(config.variable("HOME") or "/") / ".cache"
     return Path(base) / "mainspring"
+
+
+def worktree_folder(config: Config, kind: WorktreeKind, tag: str) -> Path:
+    """Where a fix or farm of this data folder has its worktrees, below its `tag`."""
+    return cache_folder(config) / kind / f"{_mark(config)}-{tag}"
+
+
+def own_worktrees(config: Config) -> Iterator[Path]:
+    """The worktrees that were made for sessions of this data folder. Earlier versions did not note whose one
+    is: those count as ours in the usual data folder."""
+    for pattern in ("fixes/*", "farms/*/*"):
+        for tree in sorted(cache_folder(config).glob(pattern)):
+            mark, dash, _ = tree.relative_to(cache_folder(config)).parts[1].partition("-")
+            if mark == _mark(config) if dash else not config.variable("MAINSPRING_HOME"):
+                yield tree
+
+
+def _mark(config: Config) -> str:
+    return hashlib.sha256(str(config.home.resolve()).encode()).hexdigest()[:8]
 
 
 def private_config(config: Config | None) -> Config:

@@ -89,21 +89,33 @@ def _tell_kept(done: Deletion) -> None:
     default=KEEP_DAYS,
     help="Age of exec records, logs and caches to remove; 30d unless given.",
 )
+@click.option(
+    "--discard-work",
+    "discards_work",
+    is_flag=True,
+    help="Also worktrees with changes that are kept nowhere else.",
+)
 @click.option("--json", "is_json", is_flag=True, help="Print one removed thing per line as JSON.")
-def clean_command(*, is_dry: bool, days: float, is_json: bool) -> None:
+def clean_command(*, is_dry: bool, days: float, discards_work: bool, is_json: bool) -> None:
     """Free disk space: contents kept for workspaces that are gone, old records of `exec`, old logs and
-    caches, and what crashes left behind. Sessions stay: `mainspring sessions delete` deletes those."""
+    caches, worktrees of deleted sessions, and what crashes left behind. Sessions stay: `mainspring sessions
+    delete` deletes those."""
     config = load_config()
     found = asyncio.run(find_leftovers(config, older_than_days=days))
-    gone = found if is_dry else asyncio.run(remove_leftovers(config, found))
+    if is_dry:
+        gone = tuple(each for each in found if discards_work or not each.unsaved)
+    else:
+        gone = asyncio.run(remove_leftovers(config, found, discards_work=discards_work))
     for each in gone:
         if is_json:
             click.echo(json_line(each))
         else:
-            click.echo(plain(f"{each.kind:<18} {readable_bytes(each.bytes):>9}  {each.path}  ({each.why})"))
+            why = ", with ".join(filter(None, (each.why, each.unsaved)))
+            click.echo(plain(f"{each.kind:<18} {readable_bytes(each.bytes):>9}  {each.path}  ({why})"))
     for each in found:
         if each not in gone:
-            click.echo(plain(f"stays: {each.path}"), err=True)
+            why = f" ({each.unsaved}; --discard-work removes it)" if each.unsaved else ""
+            click.echo(plain(f"stays: {each.path}{why}"), err=True)
     if not is_json:
         verb = "Would free" if is_dry else "Freed"
         click.echo(f"{verb} {readable_bytes(sum(each.bytes for each in gone))}.", err=True)

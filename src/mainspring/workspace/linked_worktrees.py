@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,6 +39,35 @@ def drop_worktree(git: Git, folder: Path) -> None:
     """Removes a worktree; its branch stays."""
     with _alone(git):
         _drop(git, folder)
+
+
+def unsaved_in(folder: Path, environment: Mapping[str, str]) -> str:
+    """What would be lost with a worktree, whose branch stays; empty when nothing would."""
+    git = Git(folder, environment)
+    top = git.text("rev-parse", "--show-toplevel", check=False)
+    if not top or Path(top) != folder.resolve():
+        return "its repository is gone, so whether all in it was committed is unknown"
+    try:
+        changed = [
+            each for each in git.run("status", "--porcelain", "-z", "--no-renames").split(b"\0") if each
+        ]
+        held = git.text("for-each-ref", "--count=1", "--contains=HEAD")
+    except GitFailed as error:
+        return f"what is in it is unknown: {error.message}"
+    if changed:
+        return f"{plural(len(changed), 'file')} with changes that were not committed"
+    return "" if held else "commits that are on no branch"
+
+
+def drop_left(folder: Path, environment: Mapping[str, str]) -> None:
+    """Removes a worktree whose repository may be gone; its branch stays."""
+    common = Git(folder, environment).text(
+        "rev-parse", "--path-format=absolute", "--git-common-dir", check=False
+    )
+    if common and (folder / ".git").is_file():
+        drop_worktree(Git(Path(common), environment), folder)
+    else:
+        shutil.rmtree(folder)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from mainspring.disk.files import make_folder
 from mainspring.disk.scratch import remove
 from mainspring.disk.unfinished import may_be_unfinished
 from mainspring.errors import PathRefused, UsageError
+from mainspring.events.counts import plural
 from mainspring.sandbox.files import Files
 from mainspring.workspace.branches import FALLBACK_IDENTITY
 from mainspring.workspace.git import Git, GitFailed
@@ -260,6 +261,27 @@ class Worktree:
         usual = {"GIT_DIR": str(self._store), "GIT_WORK_TREE": str(place), "GIT_LITERAL_PATHSPECS": "1"}
         git = Git(place, self._environment)
         return git.run(*arguments, stdin=stdin, env={**usual, **(env or {})}, check=check, fine=fine)
+
+
+def unsaved_in_copy(folder: Path, environment: Mapping[str, str]) -> str:
+    """What was changed in a copy since it was made; empty when nothing was. Nobody works in it."""
+    work, store = folder / "work", folder / "store"
+    if not (folder / "ready").exists():
+        return ""  # nobody has worked in what was not made whole
+    try:
+        git = Git(work, environment)
+        places = {
+            "GIT_DIR": str(store),
+            "GIT_WORK_TREE": str(work),
+            "GIT_INDEX_FILE": str(store / "left-index"),
+        }
+        git.run("read-tree", "refs/mainspring/base", env=places)
+        listed = git.run("status", "--porcelain", "-z", "--no-renames", env=places)
+    except (GitFailed, OSError):
+        return "whether anything in it was changed is unknown"
+    # git compares with its own HEAD, which has nothing in this repository: what differs is the second letter.
+    changed = [each for each in listed.split(b"\0") if each[1:2].strip() and each[:2] != b"!!"]
+    return f"{plural(len(changed), 'file')} with changes that were not brought back" if changed else ""
 
 
 def printable(text: str) -> str:

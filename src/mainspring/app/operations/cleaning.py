@@ -11,40 +11,32 @@ import shutil
 import time
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
-from mainspring.app.agents_beside import worktrees_folder
 from mainspring.app.operations.deletion import Deletion, delete_sessions, plan_deletion
+from mainspring.app.operations.leftover_worktrees import (
+    Leftover,
+    find_worktrees,
+    is_of_agent,
+    remove_worktree,
+)
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import commands_of, sessions_of
-from mainspring.catalog import SessionRow, Sessions, reading, running
+from mainspring.catalog import SessionRow, running
 from mainspring.disk.scratch import remove
 from mainspring.disk.usage import bytes_in, changed_s
 from mainspring.errors import JournalError
-from mainspring.events import ChildEnded
 from mainspring.events.counts import plural, readable_bytes
 from mainspring.folds import CHECKPOINT_FILE
 from mainspring.index import FOLDER as INDEX_FOLDER
-from mainspring.journal import events_in
 from mainspring.settings import Config
 from mainspring.workspace.contents import MEGABYTE, is_in_use
+from mainspring.workspace.git import GitFailed
 
 KEEP_DAYS = 30.0
 _DAY_S = 24 * 3600
 _FULL = 0.9
-
-LeftoverKind = Literal["contents", "exec record", "log", "cache", "unfinished session", "lock", "worktree"]
-
-
-class Leftover(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that can be removed, and why."""
-
-    kind: LeftoverKind
-    path: Path
-    bytes: int
-    why: str
 
 
 class DiskUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,14 +56,18 @@ async def find_leftovers(config: Config, *, older_than_days: float = KEEP_DAYS) 
     before_s = time.time() - older_than_days * _DAY_S
     rows = await sessions_of(config).rows()
     found = await asyncio.to_thread(lambda: list(_files(config, rows, before_s)))
-    left = [each async for each in _worktrees(config, rows)]
+    left = [each async for each in find_worktrees(config, rows)]
     execs = [each async for each in _execs(config, before_s)]
     return (*found, *execs, *await _locks(config, before_s), *left)
 
 
-async def remove_leftovers(config: Config, leftovers: tuple[Leftover, ...]) -> tuple[Leftover, ...]:
-    """Removes them, and gives those that are gone; what somebody uses by now stays."""
-    return tuple([each for each in leftovers if await _removed(config, each)])
+async def remove_leftovers(
+    config: Config, leftovers: tuple[Leftover, ...], *, discards_work: bool = False
+) -> tuple[Leftover, ...]:
+    """Removes them, and gives those that are gone; what somebody uses by now stays, and what holds work that
+    is kept nowhere else unless it `discards_work`."""
+    wanted = [each for each in leftovers if discards_work or not each.unsaved]
+    return tuple([each for each in wanted if await _removed(config, each)])
 
 
 async def apply_retention(config: Config) -> tuple[Deletion, tuple[Leftover, ...]]:
@@ -166,26 +162,6 @@ async def _execs(config: Config, before_s: float) -> AsyncGenerator[Leftover]:
             yield Leftover(kind="exec record", path=folder, bytes=bytes_in(folder), why="old")
 
 
-async def _worktrees(config: Config, rows: list[SessionRow]) -> AsyncGenerator[Leftover]:
-    """Copies of workspaces that no child needs any more: it has ended, or it or its parent is gone."""
-    store, known = sessions_of(config), {row.id: row for row in rows}
-    for folder in sorted(worktrees_folder(config).glob("*")):
-        row = known.get(folder.name)
-        parent = row.parent if row and row.parent in known else ""
-        if (row and await running(store, row.id)) or (parent and await running(store, parent)):
-            continue
-        if not parent or await _has_ended(store, parent, folder.name):
-            yield Leftover(
-                kind="worktree", path=folder, bytes=bytes_in(folder), why="nobody works in it any more"
-            )
-
-
-async def _has_ended(store: Sessions, parent: str, child: str) -> bool:
-    async with reading(store, parent) as journal:
-        ends = events_in(journal, kinds=("ChildEnded",))
-        return any([isinstance(each.event, ChildEnded) and each.event.child == child async for each in ends])
-
-
 async def _locks(config: Config, before_s: float) -> list[Leftover]:
     """Locks of goals on workspaces where no goal is at work."""
     store, found = sessions_of(config), list[Leftover]()
@@ -205,10 +181,12 @@ async def _removed(config: Config, leftover: Leftover) -> bool:
                 return False
             case "log" | "cache":
                 await asyncio.to_thread(os.unlink, leftover.path)
-            case "worktree":
+            case "worktree" if is_of_agent(config, leftover.path):
                 await asyncio.to_thread(remove, leftover.path)
+            case "worktree":
+                await asyncio.to_thread(remove_worktree, config, leftover.path)
             case "contents" | "unfinished session" | "lock":
                 await asyncio.to_thread(shutil.rmtree, leftover.path)
-    except (OSError, JournalError):  # it is gone already, or may not be removed
+    except (OSError, JournalError, GitFailed):  # it is gone already, or may not be removed
         return False
     return True

@@ -24,7 +24,7 @@ from mainspring.app.operations.farm_choice import choose, is_unknown
 from mainspring.app.operations.opened_work import WorkHow, begin_work, resume_work
 from mainspring.app.operations.risk import risk_of_branch
 from mainspring.app.operations.sessions import journal_of
-from mainspring.app.private import cache_folder
+from mainspring.app.private import worktree_folder
 from mainspring.app.project_settings import in_project
 from mainspring.app.records import recording, vault_of
 from mainspring.app.stores import sessions_of
@@ -220,7 +220,7 @@ def _planned(
 ) -> tuple[Event, ...]:
     """The farm and who works in it, as it is recorded before anything begins."""
     models, hints, tag = plan.models or ("",), plan.hints or ("",), new_id()
-    cache = cache_folder(config) / "farms" / tag
+    cache = worktree_folder(config, "farms", tag)
     prefix = git.text("rev-parse", "--show-prefix")
     begun = AttemptsStarted(
         attempts=plan.attempts,

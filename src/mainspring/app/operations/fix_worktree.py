@@ -12,7 +12,7 @@ from mainspring.app.operations.branches import NotAgreed
 from mainspring.app.operations.farm_base import beginning_commit
 from mainspring.app.operations.fix_record import Fix
 from mainspring.app.operations.risk import risk_of_branch
-from mainspring.app.private import cache_folder
+from mainspring.app.private import worktree_folder
 from mainspring.app.records import recording
 from mainspring.disk.ids import new_id
 from mainspring.errors import UsageError
@@ -27,7 +27,7 @@ def worktree_of(config: Config, place: Path, started: FixStarted, *, is_landing:
     """Where the work shall happen; nothing is made yet."""
     git = Git(place, config.environment)
     base, tag = beginning_commit(git, is_landing=is_landing), new_id()
-    cache = cache_folder(config) / "fixes" / tag
+    cache = worktree_folder(config, "fixes", tag)
     return msgspec.structs.replace(
         started,
         root=str(place),
