@@ -120,8 +120,8 @@ class Stalled(PostgresSessions):
     """Stands still whenever it has just taken a lease, until another machine has it."""
 
     @asynccontextmanager
-    async def leased(self, name: str, *, shown: str = "", is_forgotten: bool = False) -> AsyncGenerator[int]:
-        async with super().leased(name, shown=shown, is_forgotten=is_forgotten) as epoch:
+    async def leased(self, name: str, *, shown: str = "") -> AsyncGenerator[int]:
+        async with super().leased(name, shown=shown) as epoch:
             execute(self.address, "UPDATE mainspring.leases SET epoch = epoch + 1 WHERE name = $1", name)
             yield epoch
 

@@ -53,9 +53,9 @@ class PermittedSessions(Sessions):
         await self.require(session, "approve")
         return await self._inner.open(session)
 
-    async def delete(self, session: str) -> None:
+    async def delete(self, session: str, *, last_seq: int | None = None) -> bool:
         await self.require(session, "manage")
-        await self._inner.delete(session)
+        return await self._inner.delete(session, last_seq=last_seq)
 
     async def accept(self, session: str) -> Verification:
         await self.require(session, "manage")

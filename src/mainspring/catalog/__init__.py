@@ -83,8 +83,9 @@ class Sessions(Protocol):
         `JournalDamaged` when the chain is broken or ends before its anchor: nothing is written on it."""
         ...
 
-    async def delete(self, session: str) -> None:
-        """Deletes a session with its files, for ever; `JournalOwned` names the process that runs it."""
+    async def delete(self, session: str, *, last_seq: int | None = None) -> bool:
+        """Deletes a session with its files, for ever; `JournalOwned` names the process that runs it. With a
+        `last_seq` only while nothing is recorded after that event; False when something is."""
         ...
 
     async def accept(self, session: str) -> Verification:

@@ -97,10 +97,7 @@ class SessionFiles:
             raise _unmakeable(error) from error
         try:
             if (self.folder / name).exists():
-                raise UsageError(
-                    f"Session {name} exists already.",
-                    remedy=f"Move {self.folder / name} away to import it again.",
-                )
+                raise exists(name, f"Move {self.folder / name} away to import it again.")
             yield name, made
             for path in (*made.iterdir(), made):
                 sync(path)
@@ -117,6 +114,10 @@ def unknown(session: str) -> UnknownSession:
     return UnknownSession(
         f"There is no session {session}.", remedy="`mainspring sessions` lists the sessions."
     )
+
+
+def exists(session: str, remedy: str) -> UsageError:
+    return UsageError(f"Session {session} exists already.", remedy=remedy)
 
 
 def valid_id(session: str) -> str:

@@ -20,7 +20,7 @@ import msgspec
 from mainspring.catalog.compose import composed
 from mainspring.catalog.day import spent_today
 from mainspring.catalog.fold import SessionFold, SessionRow, advance, row_of
-from mainspring.catalog.folder import unknown, valid_id
+from mainspring.catalog.folder import exists, unknown, valid_id
 from mainspring.catalog.fork import changed_start, copied, shared_events
 from mainspring.catalog.index import fold_version
 from mainspring.catalog.prefixes import match_prefix
@@ -30,7 +30,7 @@ from mainspring.disk.files import make_folder
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import Owner
 from mainspring.disk.shared_files import LocalFiles, SharedFiles
-from mainspring.errors import JournalError, JournalOwned, UsageError
+from mainspring.errors import JournalError, JournalOwned
 from mainspring.events import Origin
 from mainspring.journal import KnownEvents, Verification, hashchain
 from mainspring.journal.lines import Header, read_header, read_lines, refused, write_journal
@@ -64,6 +64,7 @@ INSERT INTO mainspring.blobs SELECT $1, sha256, piece, size, codec, data FROM ma
 WHERE session = $2 AND sha256 = $3 ON CONFLICT DO NOTHING
 """
 _DELETE = "DELETE FROM mainspring.sessions WHERE id = $1"
+_LAST_SEQ = "SELECT last_seq FROM mainspring.sessions WHERE id = $1"
 _FORGET_LEASE = "DELETE FROM mainspring.leases WHERE name = $1 AND epoch = $2"
 _NAMES = "SELECT id FROM mainspring.sessions ORDER BY changed DESC, id DESC"
 _ACCEPT = """
@@ -135,7 +136,7 @@ class PostgresSessions:
     async def create(self, session: str | None = None) -> PostgresJournal:
         name = new_id() if session is None else valid_id(session)
         if not await self._ask(when_ready(lambda c: c.fetchval(_CREATE, name, hashchain.GENESIS))):
-            raise _exists(name)
+            raise exists(name, "Delete it first, to import it again.")
         return await self.open(name)
 
     async def open(self, session: str) -> PostgresJournal:
@@ -147,12 +148,16 @@ class PostgresSessions:
             await connection.close()
             raise
 
-    async def delete(self, session: str) -> None:
+    async def delete(self, session: str, *, last_seq: int | None = None) -> bool:
         await self._require(session)
-        async with self.leased(leases.of_session(session), shown=session, is_forgotten=True) as epoch:
+        async with self.leased(leases.of_session(session), shown=session) as epoch:
+            if last_seq not in (None, await self._ask(lambda c: c.fetchval(_LAST_SEQ, session))):
+                return False
             await self._ask(leases.fenced(session, epoch, _DELETE))
             await self._ask(lambda c: c.execute(REMOVE_ALL, *span(f"sessions/{session}")))
             await asyncio.to_thread(shutil.rmtree, self._folder / session, ignore_errors=True)
+        await self._ask(lambda c: c.execute(_FORGET_LEASE, leases.of_session(session), epoch))
+        return True
 
     async def accept(self, session: str) -> Verification:
         await self._require(session)
@@ -204,7 +209,7 @@ class PostgresSessions:
             yield
 
     @asynccontextmanager
-    async def leased(self, name: str, *, shown: str = "", is_forgotten: bool = False) -> AsyncGenerator[int]:
+    async def leased(self, name: str, *, shown: str = "") -> AsyncGenerator[int]:
         """Has a lock until the end of a block, by the number that a statement can check."""
         mine, lease_s = leases.record(), self.address.lease_s
         async with self.connected() as connection:
@@ -217,8 +222,7 @@ class PostgresSessions:
             finally:
                 renewing.cancel()
                 await asyncio.wait([renewing])
-                end = _FORGET_LEASE if is_forgotten else leases.GIVE_BACK
-                await connection.use(lambda c: c.execute(end, name, epoch))
+                await connection.use(lambda c: c.execute(leases.GIVE_BACK, name, epoch))
 
     async def lock_owner(self, name: str) -> Owner | None:
         return await self._ask(lambda c: leases.look(c, name))
@@ -250,7 +254,7 @@ class PostgresSessions:
     async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
         name = new_id() if session is None else valid_id(session)
         if await self._ask(lambda c: c.fetchval(_EXISTS, name)):
-            raise _exists(name)
+            raise exists(name, "Delete it first, to import it again.")
         directory = self._made_folder(name)
         blobs: dict[str, bytes] = {}
 
@@ -332,7 +336,7 @@ class PostgresSessions:
         end: Row = (0, 0, "", b"", hashchain.GENESIS)
         async with self.connected() as connection, connection.held() as held, held.transaction():
             if not await held.fetchval(_CREATE, name, hashchain.GENESIS):
-                raise _exists(name)
+                raise exists(name, "Delete it first, to import it again.")
             while chunk := await asyncio.to_thread(lambda: list(islice(items, _CHUNK))):
                 events = await self._add(held, name, chunk, copied_from)
                 end = events[-1] if events else end
@@ -394,7 +398,3 @@ def _decoded(known: bytes | None) -> SessionFold | None:
         return msgspec.json.decode(known, type=SessionFold)
     except msgspec.MsgspecError:
         return None
-
-
-def _exists(name: str) -> UsageError:
-    return UsageError(f"Session {name} exists already.", remedy="Delete it first, to import it again.")

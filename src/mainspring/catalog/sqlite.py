@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from contextlib import asynccontextmanager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -19,14 +19,14 @@ import msgspec
 from mainspring.catalog.compose import compose
 from mainspring.catalog.day import Today
 from mainspring.catalog.fold import SessionRow
-from mainspring.catalog.folder import SessionFiles
+from mainspring.catalog.folder import SessionFiles, unknown
 from mainspring.catalog.fork import fork
 from mainspring.catalog.spent import SessionSpend
 from mainspring.catalog.transfer import export, import_journal
 from mainspring.disk.files import make_folder
 from mainspring.disk.owner import Owner, owned, owner_of
 from mainspring.disk.shared_files import LocalFiles
-from mainspring.errors import JournalUnwritable
+from mainspring.errors import JournalError, JournalUnwritable
 from mainspring.events import Origin
 from mainspring.journal import KnownEvents, Verification, tables
 from mainspring.journal.anchor import Anchor, write_anchor
@@ -55,13 +55,15 @@ class SqliteSessions:
         loop = asyncio.get_running_loop()
         opening = loop.run_in_executor(None, open_writer, self.directory(session), session, self._daily)
         try:
-            return SqliteJournal(*await asyncio.shield(opening))
+            with self._not_deleted(session):
+                return SqliteJournal(*await asyncio.shield(opening))
         except asyncio.CancelledError:
             opening.add_done_callback(_give_back)
             raise
 
-    async def delete(self, session: str) -> None:
-        await asyncio.to_thread(self._delete, session)
+    async def delete(self, session: str, *, last_seq: int | None = None) -> bool:
+        with self._not_deleted(session):
+            return await asyncio.to_thread(self._delete, session, last_seq)
 
     async def accept(self, session: str) -> Verification:
         return await asyncio.to_thread(self._accept, session)
@@ -107,7 +109,8 @@ class SqliteSessions:
         is_repaired: bool = False,
     ) -> tuple[str, int]:
         forked = partial(fork, workspace=workspace, origin=origin, is_repaired=is_repaired)
-        return await asyncio.to_thread(forked, self.shelf, session, at=at)
+        with self._not_deleted(session):
+            return await asyncio.to_thread(forked, self.shelf, session, at=at)
 
     async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
         return await asyncio.to_thread(compose, self.shelf, events_of, session=session)
@@ -145,6 +148,16 @@ class SqliteSessions:
     def secret_files(self, session: str) -> LocalFiles:
         return self.files(session)
 
+    @contextmanager
+    def _not_deleted(self, session: str) -> Generator[None]:
+        """What fails because another process deletes the session says that it is gone."""
+        try:
+            yield
+        except JournalError as error:
+            if (self.shelf.folder / session).is_dir():
+                raise
+            raise unknown(session) from error
+
     def _accept(self, session: str) -> Verification:
         directory = self.directory(session)
         with owned(directory, session), closing(self.shelf.file(session)) as file:
@@ -154,9 +167,14 @@ class SqliteSessions:
             write_anchor(directory, Anchor(events=verdict.events, head=verdict.head))
         return msgspec.structs.replace(verdict, anchored_seq=verdict.events)
 
-    def _delete(self, session: str) -> None:
+    def _delete(self, session: str, last_seq: int | None) -> bool:
         with owned(self.directory(session), session):
+            if last_seq is not None:
+                with closing(self.shelf.file(session)) as file:
+                    if file.last_seq() != last_seq:
+                        return False
             self.shelf.remove(session)
+        return True
 
     def _create(self, session: str | None) -> str:
         with self.shelf.new(session) as (name, directory), tables.explained(name):

@@ -207,9 +207,7 @@ class MemorySessions:
         return await self.open(name)
 
     async def open(self, session: str) -> MemoryJournal:
-        kept = self._known(session)
-        if kept.is_owned:
-            raise refusal(session, kept.owner)
+        kept = self._free(session)
         verdict = kept.events.verdict()
         if verdict.problem:
             raise not_writable(session, verdict)
@@ -217,17 +215,15 @@ class MemorySessions:
         kept.owner = this_process()
         return _Opened(session, kept, self._changed)
 
-    async def delete(self, session: str) -> None:
-        kept = self._known(session)
-        if kept.is_owned:
-            raise refusal(session, kept.owner)
-        shutil.rmtree(self.directory(session))
-        del self._kept[session]
+    async def delete(self, session: str, *, last_seq: int | None = None) -> bool:
+        kept = self._free(session)
+        if is_seen := last_seq in (None, len(kept.events.recorded)):
+            shutil.rmtree(self.directory(session))
+            del self._kept[session]
+        return is_seen
 
     async def accept(self, session: str) -> Verification:
-        kept = self._known(session)
-        if kept.is_owned:
-            raise refusal(session, kept.owner)
+        kept = self._free(session)
         before, kept.events.anchor = kept.events.anchor, None
         verdict = kept.events.verdict()
         if verdict.problem:
@@ -360,8 +356,7 @@ class MemorySessions:
         rest = iter(lines)
         header = read_header(next(rest, b""))
         name = self._new_name(header.session)
-        blobs: dict[str, bytes] = {}
-        rows: list[Row] = []
+        blobs, rows = dict[str, bytes](), list[Row]()
         for item in read_lines(header, rest, blobs_beside):
             if len(item) == 2:
                 blobs[item[0]] = item[1]
@@ -380,10 +375,15 @@ class MemorySessions:
     def secret_files(self, session: str) -> LocalFiles:
         return self.files(session)
 
+    def _free(self, session: str) -> _Kept:
+        if (kept := self._known(session)).is_owned:
+            raise refusal(session, kept.owner)
+        return kept
+
     def _known(self, session: str) -> _Kept:
-        if session not in self._kept:
-            raise unknown(valid_id(session))
-        return self._kept[session]
+        if kept := self._kept.get(session):
+            return kept
+        raise unknown(valid_id(session))
 
     def _new_name(self, session: str | None) -> str:
         name = new_id() if session is None else valid_id(session)

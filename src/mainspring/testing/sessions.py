@@ -70,7 +70,8 @@ async def a_session_is_made_once(sessions: Sessions) -> None:
         await sessions.delete("one")
     await journal.close()
     await other.close()
-    await sessions.delete("one")
+    assert not await sessions.delete("one", last_seq=1)  # it is not as whoever says so saw it
+    assert await sessions.delete("one", last_seq=0)
     assert await sessions.names() == [other.session]
 
 

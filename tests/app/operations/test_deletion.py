@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -26,14 +27,16 @@ from mainspring.app.operations.uninstall import (
     written_places,
 )
 from mainspring.app.private import cache_folder
+from mainspring.app.records import recording
 from mainspring.app.stores import commands_of
 from mainspring.catalog.sqlite import SqliteSessions
-from mainspring.errors import UsageError
+from mainspring.errors import JournalOwned, UnknownSession, UsageError
 from mainspring.events import (
     Event,
     GoalEnded,
     GoalPaused,
     GoalSet,
+    NoteAdded,
     SessionStarted,
     SpendReserved,
     TurnEnded,
@@ -129,6 +132,51 @@ def test_what_runs_is_kept_and_so_is_what_begins_to_run_meanwhile(tmp_path: Path
         assert not done.sessions
         assert f"process {os.getpid()}" in reasons(done)["one"]
     assert names(config) == {"one"}
+
+
+def test_what_somebody_went_on_with_or_forked_since_it_was_looked_at_is_kept(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    for name in ("one", "two", "three"):
+        made(config, name, *turn("done"))
+
+    async def trying() -> Deletion:
+        store = SqliteSessions(config.home)
+        plan = await plan_deletion(config, older_than_days=0)
+        async with recording("one", config) as recorder:
+            await recorder.record(NoteAdded(text="what I found"))
+        await store.fork("two")
+        return await delete_sessions(config, plan)
+
+    done = asyncio.run(trying())
+    assert [each.id for each in done.sessions] == ["three"]
+    kept = reasons(done)
+    assert kept.pop("two").endswith("was forked from it")
+    assert kept == {"one": "somebody went on with it meanwhile"}
+
+
+def test_a_session_that_is_deleted_while_somebody_opens_or_forks_it_is_gone_and_no_other_error(
+    tmp_path: Path,
+) -> None:
+    config = config_of(tmp_path)
+
+    async def opening(store: SqliteSessions, name: str) -> None:
+        await (await store.open(name)).close()
+
+    async def forking(store: SqliteSessions, name: str) -> None:
+        await store.fork(name)
+
+    async def trying() -> None:
+        for number in range(40):
+            name, use = f"s{number}", (opening, forking)[number % 2]
+            store = SqliteSessions(config.home)
+            await asyncio.to_thread(shutil.copytree, store.directory("one"), config.home / "sessions" / name)
+            used, gone = await asyncio.gather(use(store, name), store.delete(name), return_exceptions=True)
+            assert used is None or isinstance(used, UnknownSession | JournalOwned), repr(used)
+            assert gone is True or isinstance(gone, JournalOwned), repr(gone)
+            assert (gone is True) != (config.home / "sessions" / name).is_dir()
+
+    made(config, "one", *turn("done"))
+    asyncio.run(trying())
 
 
 def test_a_parent_goes_only_together_with_its_forks(tmp_path: Path) -> None:

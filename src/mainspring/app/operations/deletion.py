@@ -15,7 +15,7 @@ from mainspring.app.operations.processes import list_processes
 from mainspring.app.operations.sessions import session_bytes
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow, Sessions, reading, running
-from mainspring.errors import JournalOwned
+from mainspring.errors import JournalOwned, UnknownSession
 from mainspring.events import (
     RESUMED_SOURCE,
     Cap,
@@ -54,6 +54,8 @@ class DeletableSession(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     updated_us: int
     title: str
+    events: int | None = None
+    """How many it had when it was looked at; None of one that cannot be read."""
 
 
 class KeptSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,18 +99,17 @@ async def plan_deletion(
         for name in chosen
         if (found := await _kept(rows[name], store, config, allows_waiting=allows_waiting))
     }
+    kept |= _forked([name for name in chosen if name not in kept], rows)
     going = [name for name in chosen if name not in kept]
-    while parents := _parents(going, rows):
-        kept |= {
-            name: KeptSession(id=name, reason=f"session {fork} was forked from it")
-            for name, fork in parents.items()
-        }
-        going = [name for name in going if name not in kept]
     sizes = await session_bytes(config, going)
     return Deletion(
         sessions=tuple(
             DeletableSession(
-                id=name, bytes=sizes[name], updated_us=rows[name].updated_us, title=rows[name].title
+                id=name,
+                bytes=sizes[name],
+                updated_us=rows[name].updated_us,
+                title=rows[name].title,
+                events=None if rows[name].state == "damaged" else rows[name].events,
             )
             for name in going
         ),
@@ -117,16 +118,26 @@ async def plan_deletion(
 
 
 async def delete_sessions(config: Config, plan: Deletion) -> Deletion:
-    """Deletes what a plan names, for ever; a session that somebody opened meanwhile stays."""
+    """Deletes what a plan names, for ever; a session that somebody opened, went on with or forked meanwhile
+    stays, with what it was forked from."""
     store = sessions_of(config)
     gone: list[DeletableSession] = []
     kept = list(plan.kept)
+    rows = {row.id: row for row in await store.rows()}
+    parents = _forked([each.id for each in plan.sessions], rows)
+    kept += parents.values()
     for each in plan.sessions:
+        if each.id in parents:
+            continue
         try:
-            await store.delete(each.id)
-            gone.append(each)
+            if await store.delete(each.id, last_seq=each.events):
+                gone.append(each)
+            else:
+                kept.append(KeptSession(id=each.id, reason="somebody went on with it meanwhile"))
         except JournalOwned as error:
             kept.append(KeptSession(id=each.id, reason=error.message))
+        except UnknownSession:
+            pass  # another process deleted it
     return Deletion(sessions=tuple(gone), kept=tuple(kept))
 
 
@@ -139,10 +150,9 @@ async def drop_unused(config: Config, session: str) -> bool:
     if len(events) >= _OPENING_MOST or not all(_is_opening(each.event) for each in events):
         return False
     try:
-        await store.delete(session)
+        return await store.delete(session, last_seq=len(events))
     except JournalOwned:
         return False
-    return True
 
 
 def _is_opening(event: Event) -> bool:
@@ -178,9 +188,17 @@ def _wait_of(row: SessionRow, config: Config) -> str:
     return ""
 
 
-def _parents(going: Collection[str], rows: dict[str, SessionRow]) -> dict[str, str]:
-    """Those of the sessions that are parents of one that stays, each with that one."""
-    return {row.parent: row.id for row in rows.values() if row.parent in going and row.id not in going}
+def _forked(going: Collection[str], rows: dict[str, SessionRow]) -> dict[str, KeptSession]:
+    """Those of the sessions that stay because one was forked from them that stays."""
+    kept: dict[str, KeptSession] = {}
+    going = set(going)
+    while parents := {
+        row.parent: row.id for row in rows.values() if row.parent in going and row.id not in going
+    }:
+        going.difference_update(parents)
+        for name, fork in parents.items():
+            kept[name] = KeptSession(id=name, reason=f"session {fork} was forked from it")
+    return kept
 
 
 async def _spent_today(session: str, store: Sessions) -> bool:
