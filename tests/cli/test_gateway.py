@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
+import click
 import pytest
 
+from mainspring.catalog.sqlite import SqliteSessions
+from mainspring.cli.commands import mainspring
+from mainspring.events import (
+    AssistantSaid,
+    ModelChosen,
+    PromptSet,
+    SessionStarted,
+    Text,
+    TurnStarted,
+    UserSaid,
+)
 from mainspring.testing.server import SeenRequest
 from tests.cli.conftest import Machine, lines
 
@@ -115,3 +128,80 @@ def test_a_provider_behind_a_gateway_on_this_machine_says_no_calls_in_its_text(m
     ran = machine.run("run", "what would you run?", "--model", "deepseek/deepseek-chat", **KEYS)
     assert (ran.returncode, ran.stdout) == (0, f"{said}\n"), ran.stderr
     assert not (machine.workspace / "ran.txt").exists()
+
+
+NO_MODEL = """
+    chat run resume retry approve fix farm tasks review acp exploop drvloop replay compact land serve worker
+    goal start|goal resume|goal schedule|docs forge|models list|mcp serve|daemon run|daemon start
+"""
+
+
+def test_every_command_that_asks_a_model_can_leave_the_gateway_out() -> None:
+    context = click.Context(mainspring)
+    names = [name for line in NO_MODEL.strip().splitlines() for name in line.strip().split("|")]
+    words = [name.split() for name in names[1:]] + [[name] for name in names[0].split()]
+    for path in words:
+        command = mainspring.get_command(context, path[0])
+        for name in path[1:]:
+            assert isinstance(command, click.Group)
+            command = command.get_command(context, name)
+        assert command is not None
+        assert "--no-gateway" in [option for each in command.params for option in each.opts], path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("compact", "one", "--model", "openai/gpt-5"),
+        ("review", "change.diff", "--model", "openai/gpt-5"),
+        ("models", "list", "openai", "--refresh"),
+        ("daemon", "run", "--once", "--sessions"),
+    ],
+)
+def test_a_command_asks_the_gateway_unless_it_is_left_out(machine: Machine, command: tuple[str, ...]) -> None:
+    with_gateway(machine, *[{"text": "hello"}] * 4, more="[retry]\nmax_requests = 1")
+    given = {**KEYS, "HTTPS_PROXY": "http://127.0.0.1:9"}  # which leads nowhere
+    interrupted(machine)
+    (machine.workspace / "change.diff").write_text("--- a/a.py\n+++ b/a.py\n@@ -0,0 +1 @@\n+x = 1\n")
+    asked = machine.servers[-1]
+    machine.run(*command, "--no-gateway", **given)
+    assert (asked.seen, asked.looks) == ([], [])
+    machine.run("sessions", "delete", "one", "--yes", "--waiting")
+    interrupted(machine)
+    told = machine.run(*command, **given)
+    assert asked.seen or asked.looks, told.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("goal", "start", "reach it", "--background"),
+        ("goal", "schedule", "@daily", "reach it", "--yes"),
+        ("run", "hi", "--queue", "q"),
+    ],
+)
+def test_what_another_process_does_refuses_the_option(machine: Machine, command: tuple[str, ...]) -> None:
+    with_gateway(machine)
+    refused = machine.run(*command, "--no-gateway")
+    assert refused.returncode == 2
+    assert "--no-gateway counts for this process" in refused.stderr
+    assert machine.run("sessions", "--json").stdout == ""
+
+
+def interrupted(machine: Machine) -> None:
+    """A session with some history whose process died in the middle of a turn."""
+    said = [UserSaid(text="go " * 2000), AssistantSaid(step=1, parts=(Text(text="yes " * 2000),))] * 40
+
+    async def making() -> None:
+        journal = await SqliteSessions(machine.home).create("one")
+        await journal.append(
+            SessionStarted(session="one", workspace=str(machine.workspace), version="1"),
+            PromptSet(system="x"),
+            ModelChosen(model="openai/gpt-5"),
+            *said,
+            UserSaid(text="go"),
+            TurnStarted(turn=1),
+        )
+        await journal.close()
+
+    asyncio.run(making())

@@ -9,7 +9,7 @@ import click
 from mainspring.app.operations import branches
 from mainspring.app.operations.branches import HowToLand
 from mainspring.app.operations.risk import risk_lines
-from mainspring.cli.config import load_config
+from mainspring.cli.config import NO_GATEWAY, load_config
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import as_text
 from mainspring.secrets.screen import plain
@@ -24,6 +24,7 @@ from mainspring.secrets.screen import plain
 )
 @click.option("--yes", "is_agreed", is_flag=True, help="Agree to what it changes, whatever its risk.")
 @click.option("--json", "is_json", is_flag=True, help="Print what landed and its risk as JSON.")
+@NO_GATEWAY
 def land_command(session: str, given: tuple[HowToLand, ...], *, is_agreed: bool, is_json: bool) -> None:
     """Merge the branch of SESSION into the branch it was started from, or discard it. Before a risky change
     or one of sensitive files lands, you are asked; where nobody can be, the exit code is 3."""

@@ -13,6 +13,7 @@ from mainspring import settings
 from mainspring.app.private import make_private
 from mainspring.app.team import account_name
 from mainspring.cli.streams import is_person_there
+from mainspring.errors import UsageError
 from mainspring.events import Origin
 from mainspring.settings import FACE, Config
 from mainspring.system import host_name, user_name
@@ -32,6 +33,16 @@ NO_GATEWAY = click.option(
     help="Ask providers directly, not through [gateway].",
 )
 _NO_GATEWAY = "mainspring.no_gateway"
+
+
+def refuse_no_gateway() -> None:
+    """`UsageError` for `--no-gateway` where another process, which does not know of it, does the work."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.get(_NO_GATEWAY):
+        raise UsageError(
+            "--no-gateway counts for this process, and another one does the work.",
+            remedy="Start that one with --no-gateway: mainspring daemon start, mainspring worker.",
+        )
 
 
 def _tell(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:  # noqa: ARG001

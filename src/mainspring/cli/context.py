@@ -7,7 +7,7 @@ import asyncio
 import click
 
 from mainspring.app.operations.context import WindowUse, compact_session, expand_session, window_use
-from mainspring.cli.config import load_config, load_config_or_defaults, newest_here
+from mainspring.cli.config import NO_GATEWAY, load_config, load_config_or_defaults, newest_here
 from mainspring.cli.json_output import json_line
 from mainspring.documents.lines import as_text
 from mainspring.events import Compacted
@@ -35,6 +35,7 @@ def context_command(session: str, *, is_json: bool) -> None:
 @click.argument("session", default="")
 @click.option("--undo", "is_undo", is_flag=True, help="Undo the last compaction.")
 @click.option("--model", default="", help="The session's model from here on.")
+@NO_GATEWAY
 def compact_command(session: str, model: str, *, is_undo: bool) -> None:
     """Shorten the history of SESSION (by default the newest of this folder). Nothing is lost:
     --undo restores it."""

@@ -23,7 +23,7 @@ from mainspring.app.operations.daemon import (
     stop_daemon,
     web_address,
 )
-from mainspring.cli.config import load_config
+from mainspring.cli.config import NO_GATEWAY, load_config
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import with_options
 from mainspring.cli.system import need_custody
@@ -54,6 +54,7 @@ def daemon_command() -> None:
 @daemon_command.command("start")
 @_SESSIONS
 @_WEB
+@NO_GATEWAY
 def start_command(*, is_sessions: bool, is_web: bool, web_port: int) -> None:
     """Start the daemon, and return when it runs."""
     need_custody("The daemon")
@@ -69,6 +70,7 @@ def start_command(*, is_sessions: bool, is_web: bool, web_port: int) -> None:
 @click.option("--once", "is_once", is_flag=True, help="Do what is due, wait until it has ended, and return.")
 @click.option("--detached", "is_detached", is_flag=True, hidden=True)
 @_WEB
+@NO_GATEWAY
 def run_command(*, is_sessions: bool, is_once: bool, is_detached: bool, is_web: bool, web_port: int) -> None:
     """Run the daemon in the foreground until a signal ends it."""
     need_custody("The daemon")

@@ -24,7 +24,7 @@ from mainspring.app.operations.goals import (
     order_goal,
     restore_best,
 )
-from mainspring.cli.config import load_config, load_config_or_defaults
+from mainspring.cli.config import load_config, load_config_or_defaults, refuse_no_gateway
 from mainspring.cli.goal_options import loop_options, options_of, start_options, wait_options
 from mainspring.cli.goal_run import pursue
 from mainspring.cli.json_output import json_line
@@ -81,6 +81,7 @@ def start_command(
         click.echo(asyncio.run(begin_in_queue(load_config(), " ".join(goal), options, place)))
         return
     if is_background or is_detached:
+        refuse_no_gateway()
         click.echo(asyncio.run(begin_in_background(load_config(), " ".join(goal), options)))
         return
     sys.exit(asyncio.run(pursue(" ".join(goal), "", options, is_json=is_json)))

@@ -12,7 +12,7 @@ from mainspring.app.modes import MODE_NAMES
 from mainspring.app.operations.device_roles import PAIRED_ROLES, Role
 from mainspring.app.operations.devices import Access
 from mainspring.app.policies import DEFAULT_MODE
-from mainspring.cli.config import load_config
+from mainspring.cli.config import NO_GATEWAY, load_config
 from mainspring.cli.options import POSITIVE
 from mainspring.errors import UsageError
 
@@ -40,6 +40,7 @@ from mainspring.errors import UsageError
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8791, show_default=True, help="0: any free one."
 )
+@NO_GATEWAY
 def mcp_serve_command(
     *,
     folder: Path,

@@ -32,7 +32,7 @@ from mainspring.app.operations.models import (
     pulled_path,
     refresh_prices,
 )
-from mainspring.cli.config import load_config, load_config_or_defaults
+from mainspring.cli.config import NO_GATEWAY, load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.cli.streams import shows_progress
 from mainspring.events.counts import plural
@@ -81,6 +81,7 @@ def show_command(name: str, *, is_json: bool) -> None:
 @click.argument("provider", default="")
 @click.option("--refresh", "is_refresh", is_flag=True, help="Ask again instead of using a list of today.")
 @click.option("--json", "is_json", is_flag=True, help="Print one model per line as JSON.")
+@NO_GATEWAY
 def list_command(provider: str, *, is_refresh: bool, is_json: bool) -> None:
     """Ask PROVIDER for its models, by default every one with a key; what it says is kept for a day.
 

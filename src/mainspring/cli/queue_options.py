@@ -8,6 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from mainspring.cli.config import refuse_no_gateway
 from mainspring.cli.options import with_options
 from mainspring.errors import UsageError
 
@@ -31,6 +32,7 @@ def queue_place(queue: str, labels: str, *, is_queued: bool = False, **options: 
     """The place in a queue that the options ask for; None when they ask for none."""
     if not (queue or labels or is_queued):
         return None
+    refuse_no_gateway()
     return import_module("mainspring.cli.queued").place_of(queue, labels, is_queued=is_queued, **options)
 
 

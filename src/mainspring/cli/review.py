@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from mainspring import __version__
-from mainspring.cli.config import load_config
+from mainspring.cli.config import NO_GATEWAY, load_config
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import POSITIVE
 from mainspring.events import Severity
@@ -47,6 +47,7 @@ _INCOMPLETE = 3
     show_default=True,
     help="The least severity of a finding for the exit code 1.",
 )
+@NO_GATEWAY
 def review_command(
     target: str,
     folder: Path,

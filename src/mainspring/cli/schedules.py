@@ -22,7 +22,7 @@ from mainspring.app.operations.schedules import (
     list_schedules,
     plan_schedule,
 )
-from mainspring.cli.config import load_config
+from mainspring.cli.config import load_config, refuse_no_gateway
 from mainspring.cli.goal_options import options_of, start_options
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import NOT_NEGATIVE
@@ -78,6 +78,7 @@ def schedule_command(
     hour later, and one that comes twice runs once. The daemon keeps schedules, or workers of their queue; one
     must be running.
     """
+    refuse_no_gateway()
     config = load_config()
     schedule = asyncio.run(
         plan_schedule(

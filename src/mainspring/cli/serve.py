@@ -10,7 +10,7 @@ import click
 
 from mainspring.app.operations.device_roles import PAIRED_ROLES, Role
 from mainspring.app.operations.devices import Access
-from mainspring.cli.config import load_config
+from mainspring.cli.config import NO_GATEWAY, load_config
 from mainspring.cli.devices import show_offer
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
@@ -51,6 +51,7 @@ from mainspring.system import host_name
 @click.option(
     "--role", type=click.Choice(PAIRED_ROLES), default="steer", show_default=True, help="Role of that device."
 )
+@NO_GATEWAY
 def serve_command(
     *,
     host: str,

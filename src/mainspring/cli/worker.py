@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mainspring.app.operations.workers import DEFAULT_QUEUE, parse_labels, parse_queue, run_worker
-from mainspring.cli.config import load_config
+from mainspring.cli.config import NO_GATEWAY, load_config
 from mainspring.cli.system import need_custody
 from mainspring.secrets.screen import plain
 
@@ -26,6 +26,7 @@ from mainspring.secrets.screen import plain
     help="Whether Temporal says what to work on. Default: when temporal.address is set.",
 )
 @click.option("--once", "is_once", is_flag=True, help="Do what there is to do, wait for its end, and return.")
+@NO_GATEWAY
 def worker_command(
     queue: str, labels: str, capacity: int, *, is_temporal: bool | None, is_once: bool
 ) -> None:
