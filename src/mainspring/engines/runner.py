@@ -19,6 +19,7 @@ from mainspring.engines.recorder import EngineRecorder, StopAgent
 from mainspring.errors import SandboxError
 from mainspring.events import EngineEnded, RequestFailed, Usage
 from mainspring.events.counts import plural
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.folds.ledger import ENGINE, Refusal
 from mainspring.models import Price
 from mainspring.sandbox import Command, Confinement, Sandbox
@@ -275,7 +276,7 @@ def items_of(reader: LineReader, line: Line) -> list[Item]:
     """What a line says; one that is not of the format is kept as it is."""
     try:
         return list(reader.read(line.data))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         text = line.data.strip().decode(errors="replace")
         return [Unread(text)] if text else []
 

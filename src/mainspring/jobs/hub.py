@@ -18,6 +18,7 @@ import msgspec
 
 from mainspring.errors import JobHostError, UsageError
 from mainspring.events import JobState
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.jobs import JobRef, JobSpec, JobStatus, SubmittedJob
 from mainspring.jobs.settings import JobHostSettings, hourly_usd
 from mainspring.net.client import send_request, stream_events
@@ -167,7 +168,7 @@ class HubJobs:
             )
         try:
             return msgspec.json.decode(answer.body, type=kind) if kind is not Any else None
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except DECODE_ERRORS as error:
             raise JobHostError(f"{self._settings.url} answered something else: {error}.") from error
 
     def _unreachable(self, error: Exception) -> JobHostError:
@@ -178,7 +179,7 @@ class HubJobs:
 def _log_line(data: bytes) -> bytes:
     try:
         return msgspec.json.decode(data, type=_LogLine).data.encode() + b"\n" if data else b""
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return b""  # a mark of the stream itself, not a line
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from mainspring.disk.files import closing_descriptor, locked, write_private
 from mainspring.errors import JournalError, JournalUnwritable
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.journal.anchor import Anchor
 from mainspring.journal.daily import anchors_in, append_line, today
 from mainspring.journal.hashchain import GENESIS, chain
@@ -188,7 +189,7 @@ def _page(lines: Iterator[LogLine | None]) -> list[LogLine | None]:
 def _line(data: bytes) -> LogLine | None:
     try:
         return msgspec.json.decode(data, type=LogLine)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return None
 
 

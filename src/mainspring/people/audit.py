@@ -13,6 +13,7 @@ import msgspec
 
 from mainspring.events import Origin
 from mainspring.events.base import Id, Sha256, Word
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.events.moments import date_of
 from mainspring.journal.chained_log import LogHead, LogLine, is_next
 
@@ -68,7 +69,7 @@ def audit_line(line: LogLine) -> AuditLine | None:
     """A line of the log as an entry; None when it is none."""
     try:
         entry = msgspec.json.decode(line.body, type=AuditEntry)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return None
     return AuditLine(seq=line.seq, time_us=line.time_us, hash=line.hash, entry=entry)
 

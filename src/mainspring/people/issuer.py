@@ -20,6 +20,7 @@ import msgspec
 from mainspring.disk.files import make_folder, write_private
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.errors import MainspringError, UsageError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.net.client import WholeAnswer, send_request
 from mainspring.net.hosts import is_loopback
 from mainspring.people.settings import LoginSettings
@@ -233,5 +234,5 @@ def _check_address(url: str, what: str) -> None:
 def _decoded(body: bytes, kind: type[Any], what: str) -> Any:
     try:
         return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise IssuerFailed(f"The issuer did not answer with {what}.") from error

@@ -16,6 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from mainspring.errors import UsageError
+from mainspring.events.decoding import DECODE_ERRORS
 
 SKEW_S = 60.0
 """How far the clock of an issuer may be from ours."""
@@ -102,7 +103,7 @@ def _parts(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
     try:
         header = msgspec.json.decode(head, type=dict[str, Any])
         claims = msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise TokenRefused("it is no signed token") from error
     return header, claims, f"{pieces[0]}.{pieces[1]}".encode(), signature
 

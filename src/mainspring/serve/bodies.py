@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mainspring.errors import UsageError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.events.escaping import escape_json
 
 
@@ -18,7 +19,7 @@ async def read_json(request: Request, kind: type[Any]) -> Any:
         raise UsageError("The body must be JSON.", remedy="Send it with `Content-Type: application/json`.")
     try:
         return msgspec.json.decode(data or b"{}", type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise UsageError(f"The body is not valid: {error}.") from error
 
 

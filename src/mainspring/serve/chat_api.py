@@ -25,6 +25,7 @@ from mainspring.app.operations.device_roles import Device, asked_by, device_perm
 from mainspring.app.operations.sessions import find_session, folder_of
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, AssistantSaid, TextDelta, TurnEnded
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.serve.chat_shapes import ChatShape, ResponsesShape, Shape
 from mainspring.serve.guard import client_address
 from mainspring.serve.hub import Hub, StartSession
@@ -279,7 +280,7 @@ def _key(asker: str, said: Sequence[tuple[str, str]]) -> str:
 async def _decoded(request: Request, kind: type[Any]) -> Any:
     try:
         return msgspec.json.decode(await request.body(), type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise UsageError(f"The body is not valid: {error}.") from error
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from mainspring.app.operations.pdf_pages import PdfPages, draw_pdf
 from mainspring.documents.previews import preview_of
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.evidence.kept import KeptVersion
 from mainspring.serve.markdown_tree import Node, tree_of
 from mainspring.settings import Config
@@ -92,7 +93,7 @@ def _indented(data: bytes) -> bytes:
 def _notebook(data: bytes) -> Iterator[PreviewBlock]:
     try:
         cells = _dicts(msgspec.json.decode(data, type=dict[str, Any]).get("cells"))
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except DECODE_ERRORS:
         cells = []
     if not cells:
         yield _text(data)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from mainspring.errors import MainspringError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.net.client import send_request
 
 Signal = Literal["traces", "metrics"]
@@ -94,7 +95,7 @@ def signal_url(url: str, signal: Signal) -> str:
 def _said(body: bytes) -> str:
     try:
         partial = msgspec.json.decode(body, type=_Answer).partial_success if body else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return ""  # it took all of it, and said so in its own way
     if partial is None:
         return ""

@@ -14,6 +14,7 @@ import msgspec
 
 from mainspring.context.shown import ShownText
 from mainspring.errors import PathRefused
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.patterns import lazy_pattern
 
 _LEAST = 400
@@ -82,7 +83,7 @@ def _has_lines(shown: ShownText, data: bytes, first: int, last: int, is_same: Ca
 def _path_of(arguments: str) -> str:
     try:
         path = msgspec.json.decode(arguments, type=_Given).path
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return ""
     return path if isinstance(path, str) else ""
 

@@ -19,6 +19,7 @@ from mainspring.events import (
     Extent,
     Scope,
 )
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.session.session import Session
 
 
@@ -122,7 +123,7 @@ def read_input(line: bytes) -> ControlInput:
     """Raises `UsageError` when the line is none."""
     try:
         return _DECODE(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise UsageError(
             f"The line is no input: {error}.", remedy="`mainspring schema input` says what is."
         ) from error

@@ -19,6 +19,7 @@ from mainspring.engines.outside import Outside
 from mainspring.engines.recorder import StopAgent
 from mainspring.engines.runner import EngineRun, command_of, tail_of
 from mainspring.events import Ending
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.sandbox import Command, Confinement, Sandbox
 from mainspring.sandbox import CommandResult as Exited
 from mainspring.sandbox.streams import Line, Printed, conversation, printed
@@ -52,7 +53,7 @@ class Messages:
         async for line in self._lines:
             try:
                 return msgspec.json.decode(line.data, type=dict[str, Any])
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            except DECODE_ERRORS:
                 if text := line.data.strip().decode(errors="replace"):
                     self._side.put(Unread(text))
         return None

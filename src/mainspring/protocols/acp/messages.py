@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.protocols.lines import LineTooLong, StandardLines
 
 _PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
@@ -45,7 +46,7 @@ class LineMessages:
                 continue
             try:
                 message = msgspec.json.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            except DECODE_ERRORS as error:
                 await self._refuse(_PARSE_ERROR, f"The line is not JSON: {error}.")
                 continue
             if isinstance(message, dict) and _is_message(message):  # pyright: ignore[reportUnknownArgumentType]
