@@ -26,6 +26,7 @@ from mainspring.app.operations.messages import Delivery
 from mainspring.catalog import SessionRow
 from mainspring.errors import MainspringError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Event, Recorded, StatusDelta, TextDelta, decode
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.net.client import send_request, stream_events
 from mainspring.net.sse import EventTooLarge
 from mainspring.settings import load_config
@@ -208,6 +209,6 @@ _DELTAS: dict[str, type[Event]] = {"TextDelta": TextDelta, "StatusDelta": Status
 def _refused(status: int, body: bytes) -> ServerError:
     try:
         told = msgspec.json.decode(body, type=_Refusal).error
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return ServerError(f"The server answered {status}.", status=status)
     return ServerError(told.message, remedy=told.remedy, status=status)

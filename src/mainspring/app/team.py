@@ -17,6 +17,7 @@ from mainspring.disk.files import locked, make_folder, write_private
 from mainspring.disk.shared_files import SharedFiles
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.errors import ConfigError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.people.persons import Person, local_name, person_on_record, recorded_name
 from mainspring.people.roles import Permission, decide_in
 from mainspring.people.signing import SignatureInvalid, signer_of
@@ -226,7 +227,7 @@ def _known(config: Config, place: str) -> _Known | None:
 def _read_memory(path: Path) -> _Known:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Known)
-    except msgspec.MsgspecError as error:
+    except DECODE_ERRORS as error:
         raise ConfigError(
             f"{path}, which says what policy was in force, is damaged.",
             remedy="Ask an admin, then remove it.",

@@ -20,6 +20,7 @@ from mainspring.app.operations.traces import SPANS_AT_ONCE, Cleaner, collector_o
 from mainspring.app.stores import sessions_of, shared_files
 from mainspring.catalog import SessionRow
 from mainspring.errors import JournalError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.settings import Config, load_config
 from mainspring.telemetry.fold import SpanFold
 from mainspring.telemetry.metrics import SpanMetrics
@@ -147,7 +148,7 @@ def _switched_on(config: Config) -> int:
     files = shared_files(config)
     try:
         return msgspec.json.decode(files.read(SINCE) or b"", type=_Since).since_us
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         began = _Since(_now_us())
         files.write(SINCE, msgspec.json.encode(began))
         return began.since_us

@@ -17,6 +17,7 @@ from mainspring.disk.ids import new_id
 from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import JournalDamaged, JournalForeign, UsageError
 from mainspring.events import SessionStarted
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.journal import hashchain
 from mainspring.journal.lines import (
     FORMAT,
@@ -113,7 +114,7 @@ def salvage(
                 write_line(to, BlobLine(sha256=line.sha256, size=len(data)))
             else:
                 reading.take(line, most)
-        except (msgspec.MsgspecError, UnicodeDecodeError, JournalDamaged, ValueError):
+        except (*DECODE_ERRORS, JournalDamaged, ValueError):
             continue  # an event that is lost so leaves a gap
     if not reading.seq:
         raise UsageError("No event of this file can be read.", remedy="Nothing was imported.")

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from mainspring.checks import ConfinedBy, NotChecked
 from mainspring.checks.diagnostics import findings_in
 from mainspring.checks.programs import settings_folder
@@ -18,6 +16,7 @@ from mainspring.checks.server_facts import ServerFacts
 from mainspring.checks.server_process import LanguageServerProcess
 from mainspring.errors import SandboxError
 from mainspring.events import CheckFinding
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.sandbox.policy import Confinement
 
 LIMIT_S = 60.0
@@ -95,7 +94,7 @@ class LanguageServer:
         except TimeoutError as error:
             await self.close()
             raise NotChecked(f"no answer within {LIMIT_S:g} s") from error
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except DECODE_ERRORS as error:
             raise NotChecked("its answer cannot be read") from error
 
     async def _started(self) -> LanguageServerProcess:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.patterns import lazy_pattern
 
 
@@ -75,7 +76,7 @@ def _package_lock(text: str) -> Iterator[Pin]:
     try:
         packages = msgspec.json.decode(text, type=dict[str, Any]).get("packages")
         known = msgspec.convert(packages or {}, dict[str, dict[str, Any]])
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         return
     lines = {line.strip().split('"')[1]: at for at, line in enumerate(text.split("\n"), 1) if '": {' in line}
     for place, facts in known.items():

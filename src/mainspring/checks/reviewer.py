@@ -12,6 +12,7 @@ import msgspec
 
 from mainspring.checks.review_findings import ReviewAnswer, asked_again, verify
 from mainspring.events import KEEPS_CALLS_OPEN, ReviewEnded, ReviewFinding
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.session.session import Session
 from mainspring.workspace.parsed_diff import DiffedFile, parse_diff
 
@@ -103,5 +104,5 @@ async def _answer(session: Session, question: str) -> ReviewAnswer | str:
 def _read(text: str) -> ReviewAnswer | str:
     try:
         return msgspec.json.decode(text, type=ReviewAnswer)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         return f"Its answer cannot be read: {error}."

@@ -20,6 +20,7 @@ from mainspring.disk.formats import parse_toml
 from mainspring.disk.untrusted import read_start
 from mainspring.errors import PathRefused
 from mainspring.events import CheckFinding
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.patterns import lazy_pattern
 from mainspring.sandbox.files import Files
 from mainspring.tools.walk import walked
@@ -132,7 +133,7 @@ class Imports:
         for text in filter(None, (self._read(folder / "package.json") for folder in folders)):
             try:
                 package = msgspec.json.decode(text, type=_Package)
-            except (msgspec.MsgspecError, RecursionError):
+            except DECODE_ERRORS:
                 return None
             own = (package.dependencies, package.dev, package.peer, package.optional)
             names |= {package.name, *(name for each in own for name in each)}

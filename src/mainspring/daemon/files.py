@@ -23,6 +23,7 @@ from mainspring.disk.formats import refuse_newer_json
 from mainspring.disk.owner import own, owner_of
 from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import JournalOwned, MainspringError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.system import host_name, open_process, signal_process
 
 _FORMAT = 1
@@ -136,7 +137,7 @@ def _decoded(data: bytes | None) -> dict[str, Handled]:
     refuse_newer_json(_HANDLED, data, _FORMAT)
     try:
         return msgspec.json.decode(data, type=_HandledContent).handled
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return {}
 
 

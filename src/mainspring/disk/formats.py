@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from mainspring.errors import ConfigError, FileTooNew
+from mainspring.events.decoding import DECODE_ERRORS
 
 KEY = "format_version"
 _MARK = "\ufeff"  # some editors put it in front of a text
@@ -42,7 +43,7 @@ def refuse_newer_json(file: Path | str, data: bytes, known: int) -> None:
     for the reader of the file to report."""
     try:
         version = _DECODE(data).format_version
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except DECODE_ERRORS:
         return
     refuse_newer(file, version, known)
 

@@ -21,6 +21,7 @@ from mainspring.disk.formats import refuse_newer_json
 from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import FileTooNew
 from mainspring.events import ApprovalGiven, Origin
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.events.escaping import with_whole_characters
 from mainspring.patterns import lazy_pattern
 
@@ -184,7 +185,7 @@ class Inbox:
         except FileTooNew:
             self._refuse(command, "it was left by a newer version of mainspring")
             return None
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except DECODE_ERRORS as error:
             self._refuse(command, f"it cannot be read: {error}")
             return None
         return LeftCommand(command, sent.command, sent.origin, is_taken=is_taken)

@@ -9,6 +9,7 @@ import msgspec
 
 from mainspring.events import CallAsked, PlanItem, tool_of
 from mainspring.events.counts import plural
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.patterns import lazy_pattern
 
 MAX_ARGUMENTS = 160
@@ -32,7 +33,7 @@ def call_line(call: CallAsked) -> str:
     """A call on one line, with its most telling argument when there is one."""
     try:
         fields = msgspec.json.decode(call.arguments, type=Fields)
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         fields = {}
     telling = _TELLING.get(tool_of(call.name), _command_or_path)(fields)
     first, *rest = (telling or call.arguments).splitlines() or [""]

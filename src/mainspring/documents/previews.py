@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from mainspring.events.decoding import DECODE_ERRORS
+
 ROWS, COLUMNS, CELL = 8, 8, 80
 PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
 _SIGNATURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
@@ -55,7 +57,7 @@ def _csv(text: str, most: int) -> Preview | None:
 def _json(data: bytes) -> Preview | None:
     try:
         found: Any = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         return None
     if isinstance(found, dict):
         items: list[tuple[Any, Any]] = list(found.items())  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]

@@ -22,6 +22,7 @@ from mainspring.events import (
     FilesChanged,
     Recorded,
 )
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.journal import JournalReader, events_in
 from mainspring.secrets.redaction import expanded
 from mainspring.secrets.vault import Vault
@@ -197,7 +198,7 @@ def command_of(call: CallAsked) -> str:
     """The command line that a call runs; else the name of its tool."""
     try:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         return call.name
     for key in ("command", "cmd"):
         if isinstance(text := arguments.get(key), str) and text.strip():

@@ -19,6 +19,7 @@ from mainspring.disk.inbox import GoalCommand, Inbox
 from mainspring.disk.owner import Owner
 from mainspring.events import GoalEnded, GoalPaused, Origin
 from mainspring.events.counts import plural
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.folds.processes import Processes, end_of, is_alive, status_of
 from mainspring.goals.fold import Goal
 from mainspring.goals.left_running import end_processes
@@ -74,7 +75,7 @@ def _old_order(directory: Path) -> GivenOrder | None:
         return None
     try:
         return msgspec.json.decode(data, type=GivenOrder)
-    except msgspec.MsgspecError:  # 0.1.0 wrote the word alone
+    except DECODE_ERRORS:  # 0.1.0 wrote the word alone
         return GivenOrder(order="stop" if data == b"stop" else "pause")
 
 

@@ -19,6 +19,7 @@ import msgspec
 from mainspring.approvals.trust import TrustSubject
 from mainspring.disk.untrusted import read_untrusted_text
 from mainspring.events import HOOK_EVENTS, HookEvent
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.hooks.answers import GUARDING
 from mainspring.hooks.code import NOT_THERE, PLUGIN_VARIABLES, ROOT_VARIABLES, code_of, sha256_of
 
@@ -121,7 +122,7 @@ def _read(source: HookSource, workspace: Path) -> HookFile:
         raw = msgspec.json.decode(text, type=dict[str, Any]).get("hooks", {})
     except OSError as error:
         return HookFile(source=source, problem=f"it cannot be read: {error.strerror or error}")
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         return HookFile(source=source, problem=f"it is not valid: {error}")
     if content.disableAllHooks:
         return HookFile(source=source)

@@ -15,6 +15,7 @@ import msgspec
 from mainspring.disk.files import write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import JournalDamaged
+from mainspring.events.decoding import DECODE_ERRORS
 
 FILE_NAME = "anchor.json"
 _FORMAT = 1
@@ -42,7 +43,7 @@ def load_anchor(folder: Path, session: str) -> Anchor | None:
     refuse_newer_json(path, data, _FORMAT)
     try:
         return msgspec.json.decode(data, type=Anchor)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise _unreadable(session, str(error)) from error
 
 

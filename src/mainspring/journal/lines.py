@@ -16,6 +16,7 @@ import msgspec
 from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import JournalDamaged, JournalForeign, UsageError
 from mainspring.events import Blob
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.journal import Verification, hashchain
 from mainspring.journal.anchor import Anchor
 from mainspring.journal.stored import Row, StoredEvents
@@ -126,7 +127,7 @@ def event_line(seq: int, time_us: int, kind: str, stored: bytes, hash_: bytes) -
 def read_header(line: bytes) -> Header:
     try:
         header = msgspec.json.decode(line, type=Header)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise JournalForeign(
             "This file is not an exported session: its first line is not a header.",
             remedy="Give a file that `mainspring export` wrote.",
@@ -149,7 +150,7 @@ def read_lines(
     for number, text in enumerate(lines, 2):
         try:
             line: BlobLine | EventLine = decode_line(text)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except DECODE_ERRORS as error:
             raise refused(f"line {number} cannot be read ({error})", seq + 1) from error
         match line:
             case BlobLine():

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.patterns import lazy_pattern
 
 _MAX_MESSAGE = 2000
@@ -47,7 +48,7 @@ def content(answer: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
 def _given(answer: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     try:
         whole = msgspec.json.decode(answer)
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         whole = None
     if isinstance(whole, dict):
         return cast("dict[str, Any]", whole)

@@ -16,6 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from mainspring.events import CallAsked, CallDelta, Text, TextDelta, Thinking, ThinkingDelta, ToolSpec
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.models import AssistantMessage, Message, ResultsMessage, UserMessage, drafts, structured
 from mainspring.models.call_forms import meant, without_thought
 from mainspring.models.loose_json import loads, read, unescaped
@@ -207,7 +208,7 @@ def _closing_quote(text: str) -> int | None:
 def _unescaped(text: str) -> str:
     try:
         return unescaped(text)
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return text
 
 
@@ -234,7 +235,7 @@ def _files(calls: Sequence[CallAsked]) -> list[str]:
     """What was written, as it is shown and wanted; nothing when a call cannot be read so."""
     try:
         written = [msgspec.json.decode(call.arguments, type=_Written) for call in calls]
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return []
     return [drafts.block(each.path, each.content.rstrip("\n")) for each in written]
 

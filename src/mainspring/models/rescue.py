@@ -18,6 +18,7 @@ from typing import Any, cast
 import msgspec
 
 from mainspring.events import CallDelta, TextDelta, tool_of
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.models import ReplyFinished, Retrying, StreamItem
 from mainspring.models.call_forms import forms_in, meant, python_calls, without_marks, without_thought
 from mainspring.models.loose_json import read
@@ -198,7 +199,7 @@ def _values(text: str) -> list[Any]:
     for pieces in ([text], text.splitlines()):
         try:
             return [msgspec.json.decode(piece) for piece in pieces if piece.strip()]
-        except msgspec.MsgspecError:
+        except DECODE_ERRORS:
             continue
     value, rest = read(text)
     # What a model writes on the lines behind its call is mostly what it thinks the answer will be.

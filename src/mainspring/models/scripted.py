@@ -16,6 +16,7 @@ import msgspec
 from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import ConfigError, ModelError
 from mainspring.events import CallDelta, Stop, TextDelta, ThinkingDelta, Usage
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.models import (
     AssistantMessage,
     Attachment,
@@ -154,7 +155,7 @@ def load_script(path: Path) -> Script:
         raise ConfigError(
             f"The script {path} cannot be read: {error.strerror}.", remedy="Check the path."
         ) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise ConfigError(
             f"The script {path} is not valid: {error}.",
             remedy='Write it like {"replies": [{"text": "Done."}]}.',

@@ -13,6 +13,7 @@ import msgspec
 
 from mainspring.errors import MainspringError
 from mainspring.events import Usage
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.models.providers import WireName
 from mainspring.net.client import send_request
 from mainspring.patterns import lazy_pattern
@@ -81,7 +82,7 @@ async def search_web(
         raise SearchFailed(f"{request.host} answered {answer.status}: {said}")
     try:
         found = request.read(answer.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise SearchFailed(f"{request.host} did not answer with results in JSON.") from error
     return msgspec.structs.replace(
         found, results=_bounded(found.results)[:most], answer=found.answer[:_MAX_ANSWER]

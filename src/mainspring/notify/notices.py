@@ -18,6 +18,7 @@ from mainspring.events import (
     TurnEnded,
     UserSaid,
 )
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.notify.settings import NoticeKind
 
 TOOL = "notify"
@@ -115,5 +116,5 @@ def _kind(event: Event, *, has_goal: bool) -> NoticeKind | None:
 def _message(arguments: str) -> str:
     try:
         return msgspec.json.decode(arguments, type=_Said).text
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         return arguments

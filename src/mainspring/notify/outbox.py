@@ -12,6 +12,7 @@ import msgspec
 
 from mainspring.disk.files import closing_descriptor, locked, make_file, make_folder, write_private
 from mainspring.disk.formats import refuse_newer_json
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.notify.plan import SessionNotices
 from mainspring.system import try_lock
 
@@ -52,7 +53,7 @@ class Outbox:
         refuse_newer_json(file, data, SessionNotices(session="").format_version)
         try:
             return msgspec.json.decode(data, type=SessionNotices)
-        except msgspec.MsgspecError:  # written whole, so somebody else changed it; nothing depends on it
+        except DECODE_ERRORS:  # written whole, so somebody else changed it; nothing depends on it
             return SessionNotices(session=session)
 
     def change(self, session: str, change: Callable[[SessionNotices], SessionNotices]) -> SessionNotices:

@@ -20,6 +20,7 @@ import msgspec
 from mainspring.approvals.trust import TrustSubject
 from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import ConfigError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.mcp.entries import FILE_NAME, FileEntry, read_entries, servers_in
 from mainspring.plugins.loading import is_plugin_name
 
@@ -136,7 +137,7 @@ def _manifest(path: Path) -> _Manifest:
         return msgspec.json.decode(_read(path, path / MANIFEST), type=_Manifest)
     except FileNotFoundError:
         return _Manifest()
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise ConfigError(f"{MANIFEST} is not valid: {error}") from error
 
 

@@ -22,6 +22,7 @@ import msgspec
 from mainspring.disk.files import close_to_others, locked, make_folder, write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError, UsageError
+from mainspring.events.decoding import DECODE_ERRORS
 
 KeyPlace = Literal["keyring", "file"]
 KEYS_FILE = "keys.json"
@@ -75,7 +76,7 @@ def stored_keys(folder: Path) -> dict[str, StoredKey]:
     close_to_others(path)
     try:
         return msgspec.json.decode(data, type=_KeyFile).keys
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise ConfigError(
             f"The keys in {path} cannot be read: {error}.", remedy="Delete that file, and add the keys again."
         ) from error

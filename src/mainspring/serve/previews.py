@@ -86,7 +86,7 @@ def _text(data: bytes) -> PreviewBlock:
 def _indented(data: bytes) -> bytes:
     try:
         return msgspec.json.format(data, indent=2)
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         return data
 
 

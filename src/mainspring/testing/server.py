@@ -25,6 +25,7 @@ import msgspec
 
 from mainspring.errors import ConfigError
 from mainspring.events import Usage
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.models.scripted import Fault, Script, ScriptedReply, load_script
 from mainspring.testing.dialects import Asked, Dialect, Frame
 from mainspring.testing.dialects.anthropic import Anthropic
@@ -85,7 +86,7 @@ class Scripted:
         fault, reply_index = None, None
         try:
             asked = dialect.asked(path, incoming.body)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except DECODE_ERRORS as error:
             answer = whole(400, msgspec.json.encode({"error": {"message": f"Not a request: {error}"}}))
         else:
             refusal = problem(dialect, incoming.body) if self._is_strict else ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from mainspring.events.decoding import DECODE_ERRORS
+
 _MAX_OUTPUT = 4000
 
 _Lines = str | list[str]
@@ -31,7 +33,7 @@ def notebook_text(text: str) -> str:
     try:
         notebook = msgspec.json.decode(text, type=_Notebook)
         return "\n\n".join(_cell(number, cell) for number, cell in enumerate(notebook.cells, 1))
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         return ""
 
 

@@ -21,6 +21,7 @@ from mainspring.disk.files import write_private
 from mainspring.disk.log import log
 from mainspring.errors import JournalError
 from mainspring.events import CallAsked, Recorded, Text, Thinking
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.folds.state import State
 from mainspring.folds.state_record import StateRecord, record_of, restored_state
 from mainspring.journal import JournalReader, events_in
@@ -154,7 +155,7 @@ def _read(path: Path) -> _Kept | None:
         return None
     try:
         return msgspec.msgpack.decode(payload, type=_Kept)
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return None
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring.disk.files import closing_descriptor, make_folder
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.system import try_lock
 from mainspring.workspace.tree import TreeEntry
 
@@ -171,7 +172,7 @@ class Contents:
             position += _LENGTH_BYTES
             try:
                 records = _DECODE(data[position : position + length])
-            except msgspec.MsgspecError:
+            except DECODE_ERRORS:
                 # The process died while it wrote this, or the file is damaged: what follows cannot be found.
                 os.ftruncate(self._log, position - _LENGTH_BYTES)
                 return

@@ -16,6 +16,7 @@ import msgspec
 
 from mainspring.disk.formats import parse_toml
 from mainspring.disk.untrusted import read_start
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.patterns import lazy_pattern
 
 _MAX_BYTES = 256 * 1024
@@ -250,7 +251,7 @@ def _tox(text: str) -> Project:
 def _package_json(text: str) -> Project:
     try:
         package = msgspec.json.decode(text, type=_Package)
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         return Project(languages=("JavaScript",))
     build = "npm run build" if "build" in package.scripts else ""
     script = package.scripts.get("test", "")

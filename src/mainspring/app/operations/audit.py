@@ -12,6 +12,7 @@ from mainspring.app.stores import audit_log_of
 from mainspring.disk.ids import new_id
 from mainspring.disk.untrusted import read_untrusted_lines
 from mainspring.errors import UsageError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.journal.chained_log import LogHead, LogLine, keep_head, kept_heads
 from mainspring.people.audit import AuditCheck, AuditEntry, AuditLine, audit_line, check_lines
 from mainspring.people.audit_exports import ExportFormat, exported
@@ -105,7 +106,7 @@ def _exported(path: Path) -> list[LogHead]:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from error
     try:
         return [msgspec.json.decode(line, type=LogHead) for line in lines if line.strip()]
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise UsageError(
             f"{path} is no export of the audit log: {error}.",
             remedy="Give a file that `mainspring audit export --format jsonl` wrote.",

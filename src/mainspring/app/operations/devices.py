@@ -25,6 +25,7 @@ from mainspring.app.operations.device_roles import OWNER, PAIRED_ROLES, Device, 
 from mainspring.disk.files import closing_descriptor, locked, make_folder, write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError, UnknownSession, UsageError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.notify.subscriptions import PushSubscription
 from mainspring.people.persons import SERVICE, Person
 from mainspring.settings import Config
@@ -293,7 +294,7 @@ class Access:
         refuse_newer_json(self._path, data, _FORMAT)
         try:
             content = msgspec.json.decode(data, type=_Content)
-        except msgspec.MsgspecError as error:
+        except DECODE_ERRORS as error:
             raise ConfigError(
                 f"{self._path} is damaged: {error}.",
                 remedy="Delete it; devices must then be paired again.",

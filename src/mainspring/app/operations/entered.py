@@ -13,6 +13,7 @@ import msgspec
 
 from mainspring.disk.files import make_folder, write_private
 from mainspring.disk.untrusted import read_untrusted
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.settings import Config
 from mainspring.workspace.instructions import repository_root
 
@@ -44,7 +45,7 @@ def keep_entered(config: Config, folder: Path, text: str) -> None:
 def _decoded(line: bytes) -> str:
     try:
         return msgspec.json.decode(line, type=str)
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return ""
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import UsageError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.tools.output import OutputType
 
 _MAX_BYTES = 1 << 20
@@ -24,7 +25,7 @@ def load_schema(path: Path) -> dict[str, Any]:
             f"The schema {path} cannot be read: {error.strerror}.",
             remedy="Check the path after --output-schema.",
         ) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise UsageError(
             f"The schema {path} is not valid: {error}.",
             remedy='Write a JSON schema: {"type": "object", "properties": {…}}.',

@@ -7,6 +7,7 @@ import msgspec
 from mainspring.disk.files import locked, write_private
 from mainspring.disk.formats import refuse_newer_json
 from mainspring.errors import ConfigError, UsageError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.settings import Config
 
 _FORMAT = 1
@@ -46,5 +47,5 @@ def _read(config: Config) -> _Servers:
     refuse_newer_json(path, data, _FORMAT)
     try:
         return msgspec.json.decode(data, type=_Servers)
-    except msgspec.MsgspecError as error:
+    except DECODE_ERRORS as error:
         raise ConfigError(f"{path} is damaged: {error}.", remedy="Delete it, and pair again.") from error

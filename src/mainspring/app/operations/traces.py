@@ -12,6 +12,7 @@ from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow, Sessions, local_day, reading
 from mainspring.errors import JournalError, UsageError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.journal import events_in
 from mainspring.secrets.variables import fill_variables
 from mainspring.secrets.vault import Vault
@@ -137,7 +138,7 @@ def state_of(data: bytes | None) -> SpanState | None:
     """A state that was kept; None when there is none, or none that this version can read."""
     try:
         return msgspec.json.decode(data, type=SpanState) if data else None
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return None
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 import mainspring
 from mainspring.errors import ModelError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.models import StreamItem
 from mainspring.models.failures import Endpoint, not_the_protocol, refused
 from mainspring.models.wires.transport import ServerResponse, Transport, TransportLimits
@@ -165,7 +166,7 @@ class _Intake:
         for data in events:
             try:
                 items.extend(self._feed(data))
-            except (msgspec.MsgspecError, RecursionError) as error:
+            except DECODE_ERRORS as error:
                 raise not_the_protocol(self._endpoint, data[:200].decode("utf-8", "replace")) from error
         return items
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypedDict, Unpack, cast
 import msgspec
 
 from mainspring.errors import BadRequest, ModelError
+from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.models import (
     Attachment,
     Effort,
@@ -133,7 +134,7 @@ class Wire(ABC):
             answer = await self._channel.read(self._models_path(after))
             try:
                 page = msgspec.json.decode(answer, type=ListPage)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except DECODE_ERRORS as error:
                 raise not_the_protocol(self._endpoint, answer[:200].decode("utf-8", "replace")) from error
             listed += page.data or page.models or ()
             after = page.after

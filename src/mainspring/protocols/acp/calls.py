@@ -11,6 +11,7 @@ from acp import helpers, schema
 
 from mainspring.documents.call_lines import call_line
 from mainspring.events import CallAsked, CallEnded, tool_of
+from mainspring.events.decoding import DECODE_ERRORS
 
 _KINDS: dict[str, schema.ToolKind] = {
     "read": "read",
@@ -52,7 +53,7 @@ class ShownCall:
         """What the model wrote, which may not be JSON."""
         try:
             return msgspec.json.decode(self._asked.arguments or "{}")
-        except (msgspec.MsgspecError, RecursionError):
+        except DECODE_ERRORS:
             return {"text": self._asked.arguments}
 
     def started(self, status: schema.ToolCallStatus = "pending") -> schema.ToolCallStart:
