@@ -24,6 +24,8 @@ _FORMAT = 1
 _SLOTS = 8
 _WASTE_BYTES = 64 * 1024 * 1024
 _LENGTH_BYTES = 4
+_FULL = "full"
+"""A file that says that there was no room, for whoever frees some."""
 
 
 class KeptContent(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False):
@@ -97,6 +99,8 @@ class Contents:
             return ""
         if self._size + len(data) > self._max_bytes:
             self.is_full = True
+            if len(data) <= self._max_bytes:
+                (self._folder / _FULL).touch(mode=0o600)
             return f"the {self._max_bytes // MEGABYTE} MB for contents are used up"
         try:
             written = os.pwrite(self._data, data, self._size)
@@ -187,6 +191,12 @@ class Contents:
         self._size = 0
         os.ftruncate(self._data, 0)
         os.ftruncate(self._log, 0)
+        (self._folder / _FULL).unlink(missing_ok=True)
+
+
+def was_full(place: Path) -> bool:
+    """Whether a content was refused here that would fit if nothing else was kept."""
+    return (place / _FULL).exists()
 
 
 def is_in_use(place: Path) -> bool:

@@ -356,3 +356,19 @@ def test_nothing_is_uninstalled_while_a_command_or_a_server_runs(tmp_path: Path)
         await check_idle(config)
 
     asyncio.run(trying())
+
+
+def test_contents_that_had_no_room_are_freed_also_when_they_are_not_nearly_full(tmp_path: Path) -> None:
+    config = config_of(tmp_path, "[retention]\ncontents_mb = 1\n")
+    (tmp_path / "work").mkdir()
+    made(config, "one", *turn("done"), workspace=str(tmp_path / "work"))
+    name = hashlib.sha256(str(tmp_path / "work").encode()).hexdigest()[:16]
+    for sizes, is_freed in (((700_000,), False), ((2_000_000,), False), ((600_000, 700_000), True)):
+        contents = Contents(config.home / "contents" / name, max_bytes=1_000_000)
+        contents.load()
+        for number, size in enumerate(sizes):
+            contents.keep(f"{size}{number}", bytes(size))
+        contents.close()
+        found = [each for each in asyncio.run(find_leftovers(config)) if each.kind == "contents"]
+        assert bool(found) == is_freed
+    assert asyncio.run(remove_leftovers(config, tuple(found))) == tuple(found)

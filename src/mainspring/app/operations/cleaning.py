@@ -31,7 +31,7 @@ from mainspring.events.counts import plural, readable_bytes
 from mainspring.folds import CHECKPOINT_FILE
 from mainspring.index import FOLDER as INDEX_FOLDER
 from mainspring.settings import Config
-from mainspring.workspace.contents import MEGABYTE, is_in_use
+from mainspring.workspace.contents import MEGABYTE, is_in_use, was_full
 from mainspring.workspace.git import GitFailed
 
 KEEP_DAYS = 30.0
@@ -146,7 +146,7 @@ def _contents(config: Config, rows: list[SessionRow]) -> Iterator[Leftover]:
         size = bytes_in(folder)
         if folder.name.rpartition("-")[0] not in used:
             why = "its workspace is gone, or no session works there any more"
-        elif size > cap * _FULL:
+        elif size > cap * _FULL or was_full(folder):
             why = "full; what is in the workspace is kept again"
         else:
             continue
