@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.conftest import Machine
 
 WRONG = "### calc.py\n```python\ndef add(a, b):\n    return a * b\n```"
 RIGHT = "### calc.py\n```python\ndef add(a, b):\n    return a + b\n```\n### test_calc.py\n```python\n```"
-EMPTY = '```python\nopen("answer.txt", "w").write("\\n")\n```'
 CHEAT = f"{WRONG}\n### test_calc.py\n```python\nimport unittest\n```"
 TEST = """import unittest
 
@@ -71,13 +72,17 @@ def test_what_the_users_own_files_tell_stays_before_the_page(machine: Machine) -
     assert page.startswith("The files:")
 
 
+@pytest.mark.parametrize("empty", ["", "\\n"])
 def test_a_program_that_writes_nothing_into_the_answer_is_tried_again_and_then_the_file_is_asked_for(
-    machine: Machine,
+    machine: Machine, empty: str
 ) -> None:
     (machine.workspace / "units.csv").write_text("name,units\npear,3\nplum,9\n", encoding="utf-8")
     cases = [
         {"contains": "Nothing has changed", "replies": [{"text": "### answer.txt\n```txt\nplum\n```"}] * 2},
-        {"contains": "Write one Python program", "replies": [{"text": EMPTY}]},
+        {
+            "contains": "Write one Python program",
+            "replies": [{"text": f'```python\nopen("answer.txt", "w").write("{empty}")\n```'}],
+        },
         {"contains": "The files:", "replies": [{"text": "It is this:\n```python\nplum\n```"}] * 2},
     ]
     model = machine.serve(cases=cases)
@@ -91,3 +96,35 @@ def test_a_program_that_writes_nothing_into_the_answer_is_tried_again_and_then_t
     assert second["temperature"] > 0
     for asking in (third, fourth):
         assert "in this form:\n\n### answer.txt\n" in asking["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_asked"), [("3\n4.5\n\nkiwi\n", True), ("The pears came late, and were sour.\n", False)]
+)
+def test_an_answer_from_a_list_is_computed_and_one_from_prose_is_written(
+    machine: Machine, text: str, is_asked: bool
+) -> None:
+    (machine.workspace / "in.txt").write_text(text, encoding="utf-8")
+    digit = '```python\nopen("answer.txt", "w").write("3")\n```'
+    cases = [
+        {"contains": "Write one Python program", "replies": [{"text": digit}, {"text": "It is there."}]},
+        {
+            "contains": "The files:",
+            "replies": [{"text": "### answer.txt\n```txt\n3\n```"}, {"text": "Done."}],
+        },
+    ]
+    ran = machine.run(
+        "run",
+        "Put it into answer.txt (see in.txt).",
+        "--model",
+        machine.serve(cases=cases),
+        "--profile",
+        "small",
+        "--mode",
+        "auto",
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert (machine.workspace / "answer.txt").read_text(encoding="utf-8").strip() == "3"
+    first, *_ = bodies(machine)
+    assert ("Write one Python program" in first["messages"][-1]["content"]) is is_asked
+    assert "attempt 2" not in ran.stderr

@@ -53,6 +53,7 @@ _UNCHANGED = "Nothing has changed: the files are as they were. Do the task now."
 _FENCE = "```"
 _DATA = (".csv", ".tsv", ".json", ".jsonl", ".xml", ".log")
 _ANSWER = ".txt"
+_MAX_ITEM, _MAX_WORDS = 40, 3
 _MOST_PROGRAMS = 2
 _DROPPED = "One action a reply: only your first was done, {count} behind it not. Send what is still needed."
 _OF_THE_USER = frozenset({"map", "instructions", "skills", "memory"})
@@ -79,7 +80,10 @@ async def draft_page(runtime: Runtime, task: str, primed: Primed) -> str:
     if not primed.is_all_whole or not (primed.files or wanted):
         return ""
     shown = [item.path for item in primed.files]
-    is_computed = bool(shown) and wanted.endswith(_ANSWER) and all(map(_is_data, shown))
+    data = [
+        _is_data(item.path, content.data) for item, content in zip(primed.files, primed.whole, strict=True)
+    ]
+    is_computed = bool(shown) and wanted.endswith(_ANSWER) and all(data)
     attempt = await runtime.journal.last("AttemptStarted")
     number = attempt.event.attempt if attempt and isinstance(attempt.event, AttemptStarted) else 1
     is_program = is_computed and _may_run(runtime) and number <= _MOST_PROGRAMS
@@ -163,8 +167,10 @@ def _may_run(runtime: Runtime) -> bool:
     return any(tool.name == SHELL for tool in runtime.state.prompt.tools)
 
 
-def _is_data(path: str) -> bool:
-    return path.endswith(_DATA)
+def _is_data(path: str, content: bytes) -> bool:
+    """Whether a file is data by its name, or a text that is a list: of numbers or of single words."""
+    is_list = all(len(line) <= _MAX_ITEM and len(line.split()) <= _MAX_WORDS for line in content.splitlines())
+    return path.endswith(_DATA) or (path.endswith(_ANSWER) and is_list)
 
 
 def _example(paths: Sequence[str]) -> str:

@@ -35,6 +35,7 @@ from mainspring.turns.runtime import Runtime
 _STUCK = "the same call kept failing"
 _LEAST_HEAT, _MORE_HEAT, _MOST_HEAT = 0.3, 0.4, 1.0
 _MAX_SHOWN_BYTES = 6000
+_MOST_BLANK = 2
 _TOLD = (
     "{failed} Sending it again will not help: do not repeat it. Take the text to change from what the file"
     " holds now, or write the whole file anew, otherwise than before. If the file is as it should be, say so."
@@ -106,7 +107,7 @@ async def lost_attempt(runtime: Runtime) -> End | None:
         return End("failed", f"The program failed; {then}.")
     if not since:
         return End("failed", f"The files are as they were; {then}.")
-    if is_program and all(_is_empty(item.event) for item in since):
+    if is_program and all([await _is_empty(runtime, item.event) for item in since]):
         return End("failed", f"The program wrote nothing into the file; {then}.")
     if any(isinstance(item.event, ChangesChecked) and item.event.unreadable for item in since):
         return End("failed", f"What was written cannot be read; {then}.")
@@ -114,10 +115,14 @@ async def lost_attempt(runtime: Runtime) -> End | None:
     return End("failed", f"The tests fail; {then}.") if is_failed else None
 
 
-def _is_empty(event: Event) -> bool:
-    """Whether all files that were changed hold a line's end at most."""
+async def _is_empty(runtime: Runtime, event: Event) -> bool:
+    """Whether files that were changed hold nothing, or the end of a line."""
     changes = event.changes if isinstance(event, FilesChanged) else ()
-    return all(change.after is None or change.after.size <= 1 for change in changes)
+    made = [change.after for change in changes if change.after is not None]
+    if any(state.size > _MOST_BLANK or (state.size and state.blob is None) for state in made):
+        return False
+    texts = [await runtime.recorder.get_blob(state.blob) for state in made if state.blob]
+    return not any(text.strip() for text in texts)
 
 
 class _Place(msgspec.Struct, frozen=True):

@@ -37,7 +37,8 @@ def tree_of(config: Config, project: Path, tag: str, kind: WorktreeKind = "fixes
 
 def aged(tree: Path) -> Path:
     for path in (*tree.iterdir(), tree):
-        os.utime(path, (path.stat().st_mtime - 2 * 86400,) * 2)
+        time_s = path.stat().st_mtime - 2 * 86400
+        os.utime(path, (time_s, time_s))
     return tree
 
 
