@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
+from mainspring.app.imported import ImportNote, keep_note
 from mainspring.app.operations.import_settling import trust_import
+from mainspring.app.operations.imports import import_session
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -240,3 +244,22 @@ def test_a_person_may_trust_an_imported_journal_later(attack: Attack) -> None:
         asyncio.run(trust_import(config, "theirs"))
     attack.machine.run("resume", "theirs", "go on")
     assert (attack.machine.workspace / "mark").exists()
+
+
+def test_an_import_is_there_with_its_note_or_not_at_all(attack: Attack) -> None:
+    """Whoever sees the session before it is settled, as a daemon, or after the process died, goes not on."""
+    begun = SessionStarted(session="theirs", workspace=str(attack.machine.workspace), version="0.1.0")
+    seen: list[bool] = []
+
+    def look(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "os.rename" and str(arguments[1]) == str(attack.machine.home / "sessions" / "theirs"):
+            seen.append((Path(arguments[0]) / "imported.json").exists())
+
+    sys.addaudithook(look)
+    lines = crafted("theirs", [begun, PromptSet(system="x")]).splitlines(keepends=True)
+    config = load_config(attack.machine.environment())
+    asyncio.run(import_session(config, lines, here=attack.machine.workspace))
+    assert seen == [True]
+    keep_note(LocalFiles(attack.machine.home / "sessions" / "theirs"), ImportNote(1, is_settled=False))
+    refused = attack.machine.run("resume", "theirs", "go on")
+    assert (refused.returncode, "was broken off" in refused.stderr) == (2, True)

@@ -12,7 +12,10 @@ import asyncpg
 import msgspec
 import pytest
 
+from mainspring.app.imported import import_note
+from mainspring.disk.shared_files import LocalFiles
 from mainspring.journal.postgres.connection import StoreAddress
+from mainspring.journal.postgres.files import PostgresFiles
 from tests.cli.conftest import Machine
 from tests.postgres import execute, postgres
 
@@ -119,6 +122,20 @@ def test_sessions_are_copied_both_ways_and_damage_is_told(shared: Shared) -> Non
     assert f"damaged: {session}: event 2 does not match its hash" in found.stdout
     same = shared.run("store", "copy", "--to", "local")
     assert (same.returncode, "Both places are the same" in same.stderr) == (2, True)
+
+
+def test_a_copy_of_an_imported_session_is_an_imported_one(shared: Shared) -> None:
+    shared.run("store", "init")
+    here = {"MAINSPRING_STORE": ""}
+    work(shared, "a local one", **here)
+    session = json.loads(shared.run("sessions", "--json", **here).stdout)["id"]
+    shared.run("export", session, "-o", "exported.jsonl", **here)
+    shared.run("sessions", "delete", session, "--yes", **here)
+    assert shared.run("import", "exported.jsonl", **here).returncode == 0
+    assert f"{session}: copied" in shared.run("store", "copy").stdout
+    kept = LocalFiles(shared.home / "sessions" / session)
+    copied = PostgresFiles(StoreAddress(shared.url), f"sessions/{session}")
+    assert import_note(copied) == import_note(kept) is not None
 
 
 def test_the_password_of_the_store_reaches_neither_the_model_nor_the_record(shared: Shared) -> None:

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 import msgspec
 
 from mainspring.approvals import LEVELS, LEVELS_WITH_BUDGET, MODES
-from mainspring.disk.shared_files import SharedFiles
+from mainspring.disk.shared_files import NamedFiles, SharedFiles
 from mainspring.errors import UsageError
 from mainspring.events import ModelChosen
 from mainspring.journal import JournalReader
 
 _FILE = "imported.json"
+_ALL = 1 << 53
 _WORK = (
     ("FixStarted", "FixEnded"),
     ("AttemptsStarted", "AttemptsEnded"),
@@ -42,6 +43,17 @@ def import_note(files: SharedFiles) -> ImportNote | None:
     """What is known of the import of a session; None of one that began here, or that a person trusts."""
     data = files.read(_FILE)
     return None if data is None else msgspec.json.decode(data, type=ImportNote)
+
+
+def unsettled_note() -> NamedFiles:
+    """What stands beside an imported journal from its first moment: nobody goes on with it as it is."""
+    return {_FILE: msgspec.json.encode(ImportNote(_ALL, is_settled=False))}
+
+
+def note_of_copy(source: SharedFiles) -> NamedFiles:
+    """The same for a copy of a session in another store."""
+    data = source.read(_FILE)
+    return {} if data is None else {_FILE: data}
 
 
 def forget_note(files: SharedFiles) -> bool:

@@ -22,7 +22,7 @@ from mainspring.catalog import (
     none_begins_with,
     reading,
 )
-from mainspring.disk.shared_files import SharedFiles
+from mainspring.disk.shared_files import NO_FILES, NamedFiles, SharedFiles
 from mainspring.errors import AccessRefused, UnknownSession
 from mainspring.events import Origin, SessionStarted
 from mainspring.journal import Journal, JournalReader, KnownEvents, Verification, last_event
@@ -133,8 +133,10 @@ class PermittedSessions(Sessions):
             session, to, blobs_beside=blobs_beside, readable_only=readable_only, environment=environment
         )
 
-    async def import_lines(self, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
-        return await self._inner.import_lines(lines, blobs_beside=blobs_beside)
+    async def import_lines(
+        self, lines: Iterable[bytes], *, blobs_beside: Path | None = None, files: NamedFiles = NO_FILES
+    ) -> str:
+        return await self._inner.import_lines(lines, blobs_beside=blobs_beside, files=files)
 
     def directory(self, session: str) -> Path:
         return self._inner.directory(session)

@@ -30,7 +30,7 @@ from mainspring.catalog.queue import (
 )
 from mainspring.catalog.spent import Purpose, SessionSpend, Spent
 from mainspring.disk.owner import Owner
-from mainspring.disk.shared_files import SharedFiles
+from mainspring.disk.shared_files import NO_FILES, NamedFiles, SharedFiles
 from mainspring.events import Origin
 from mainspring.journal import Journal, JournalReader, KnownEvents, Verification
 from mainspring.journal.lines import Header
@@ -163,9 +163,11 @@ class Sessions(Protocol):
         damage. With `blobs_beside` each blob becomes a file in that folder."""
         ...
 
-    async def import_lines(self, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
-        """Makes the session that exported lines describe, with the same hashes, or nothing at all; gives its
-        id."""
+    async def import_lines(
+        self, lines: Iterable[bytes], *, blobs_beside: Path | None = None, files: NamedFiles = NO_FILES
+    ) -> str:
+        """Makes the session that exported lines describe, with the same hashes, and these `files` beside
+        it, or nothing at all; gives its id."""
         ...
 
     def directory(self, session: str) -> Path:

@@ -29,14 +29,14 @@ from mainspring.catalog.waited_events import WaitedEvents
 from mainspring.disk.files import make_folder
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import Owner
-from mainspring.disk.shared_files import LocalFiles, SharedFiles
+from mainspring.disk.shared_files import NO_FILES, LocalFiles, NamedFiles, SharedFiles
 from mainspring.errors import JournalError, JournalOwned
 from mainspring.events import Origin
 from mainspring.journal import KnownEvents, Verification, hashchain
 from mainspring.journal.lines import Header, read_header, read_lines, refused, write_journal
 from mainspring.journal.postgres import leases
 from mainspring.journal.postgres.connection import StoreAddress, StoreConnection
-from mainspring.journal.postgres.files import REMOVE_ALL, PostgresFiles, span
+from mainspring.journal.postgres.files import REMOVE_ALL, PostgresFiles, span, write_files
 from mainspring.journal.postgres.journal import PostgresJournal, open_journal
 from mainspring.journal.postgres.reader import PostgresEvents, PostgresReader, pieces_of, stored_events
 from mainspring.journal.postgres.schema import when_ready
@@ -44,6 +44,7 @@ from mainspring.journal.stored import Row
 from mainspring.journal.verification import check, damaged, not_writable
 
 _T = TypeVar("_T")
+_Item = str | tuple[str, bytes] | Row
 _CHUNK = 1000
 
 _EXISTS = "SELECT EXISTS (SELECT 1 FROM mainspring.sessions WHERE id = $1)"
@@ -293,11 +294,12 @@ class PostgresSessions:
                 environment=environment,
             )
 
-    async def import_lines(self, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
+    async def import_lines(
+        self, lines: Iterable[bytes], *, blobs_beside: Path | None = None, files: NamedFiles = NO_FILES
+    ) -> str:
         rest = iter(lines)
-        header = read_header(next(rest, b""))
-        name = valid_id(header.session)
-        await self._make(name, read_lines(header, rest, blobs_beside))
+        name = valid_id((header := read_header(next(rest, b""))).session)
+        await self._make(name, read_lines(header, rest, blobs_beside), files=files)
         return name
 
     def directory(self, session: str) -> Path:
@@ -330,7 +332,7 @@ class PostgresSessions:
         return directory
 
     async def _make(
-        self, name: str, items: Iterator[str | tuple[str, bytes] | Row], *, copied_from: str = ""
+        self, name: str, items: Iterator[_Item], *, copied_from: str = "", files: NamedFiles = NO_FILES
     ) -> None:
         """Makes a session whole or not at all: of events, and of blobs, given or named in another one."""
         end: Row = (0, 0, "", b"", hashchain.GENESIS)
@@ -341,15 +343,13 @@ class PostgresSessions:
                 events = await self._add(held, name, chunk, copied_from)
                 end = events[-1] if events else end
             await held.execute(_FINISH, name, end[0], end[4], end[1])
-            made = PostgresEvents(held, name, (end[0], end[4], end[0], end[4]))
-            verdict = await asyncio.to_thread(made.verdict)
+            await write_files(held, f"sessions/{name}", files)
+            verdict = await asyncio.to_thread(PostgresEvents(held, name, (end[0], end[4]) * 2).verdict)
             if verdict.problem:
                 raise refused(f"after its last line {verdict.problem}", verdict.broken_seq)
         self._made_folder(name)
 
-    async def _add(
-        self, held: Any, name: str, chunk: Iterable[str | tuple[str, bytes] | Row], copied_from: str
-    ) -> list[Row]:
+    async def _add(self, held: Any, name: str, chunk: Iterable[_Item], copied_from: str) -> list[Row]:
         events: list[Row] = []
         for item in chunk:
             if isinstance(item, str):

@@ -25,7 +25,7 @@ from mainspring.catalog.spent import SessionSpend
 from mainspring.catalog.transfer import export, import_journal
 from mainspring.disk.files import make_folder
 from mainspring.disk.owner import Owner, owned, owner_of
-from mainspring.disk.shared_files import LocalFiles
+from mainspring.disk.shared_files import NO_FILES, LocalFiles, NamedFiles
 from mainspring.errors import JournalError, JournalUnwritable
 from mainspring.events import Origin
 from mainspring.journal import KnownEvents, Verification, tables
@@ -136,8 +136,10 @@ class SqliteSessions:
 
         return await asyncio.to_thread(written)
 
-    async def import_lines(self, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
-        return await asyncio.to_thread(import_journal, self.shelf, lines, blobs_beside=blobs_beside)
+    async def import_lines(
+        self, lines: Iterable[bytes], *, blobs_beside: Path | None = None, files: NamedFiles = NO_FILES
+    ) -> str:
+        return await asyncio.to_thread(import_journal, self.shelf, lines, blobs_beside, files)
 
     def directory(self, session: str) -> Path:
         return self.shelf.directory(session)

@@ -18,6 +18,8 @@ from typing import BinaryIO
 import apsw
 
 from mainspring.catalog.folder import SessionFiles
+from mainspring.disk.files import write_private
+from mainspring.disk.shared_files import NamedFiles
 from mainspring.journal import tables
 from mainspring.journal.anchor import Anchor, write_anchor
 from mainspring.journal.file import JournalFile
@@ -48,8 +50,10 @@ def export(
     return file.scan(lambda stored: write(stored=stored))
 
 
-def import_journal(shelf: SessionFiles, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
-    """Makes the session that the lines describe, and gives its id."""
+def import_journal(
+    shelf: SessionFiles, lines: Iterable[bytes], blobs_beside: Path | None, files: NamedFiles
+) -> str:
+    """Makes the session that the lines describe, with files beside it, and gives its id."""
     rest = iter(lines)
     header = read_header(next(rest, b""))
     with shelf.new(header.session) as (session, directory), tables.explained(session):
@@ -59,6 +63,8 @@ def import_journal(shelf: SessionFiles, lines: Iterable[bytes], *, blobs_beside:
             if verdict.problem:
                 raise refused(f"after its last line {verdict.problem}", verdict.broken_seq)
         write_anchor(directory, Anchor(events=verdict.events, head=verdict.head))
+        for name, content in files.items():
+            write_private(directory / name, content)
     return session
 
 

@@ -8,11 +8,15 @@ about it now, so the port is not async; only looking whether there is something 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from mainspring.disk.files import locked, make_folder, write_private
+
+NamedFiles = Mapping[str, bytes]
+"""Files to make, by their names."""
+NO_FILES: NamedFiles = {}
 
 
 class SharedFiles(Protocol):

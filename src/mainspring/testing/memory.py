@@ -28,14 +28,14 @@ from mainspring.catalog.prefixes import match_prefix
 from mainspring.catalog.spent import SessionSpend, Spent
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import Owner, refusal, this_process
-from mainspring.disk.shared_files import LocalFiles
+from mainspring.disk.shared_files import NO_FILES, LocalFiles, NamedFiles
 from mainspring.errors import JournalDamaged, JournalOwned, UsageError
 from mainspring.events import Blob, Event, Origin, Recorded, decode
 from mainspring.journal import KnownEvents, Verification, hashchain
 from mainspring.journal.lines import Header, read_header, read_lines, write_lines
 from mainspring.journal.stored import Row
 from mainspring.journal.verification import damaged, not_writable
-from mainspring.testing.memory_events import Events, chained, restored
+from mainspring.testing.memory_events import Events, brought, chained, restored
 
 
 class MemoryJournal:
@@ -352,17 +352,15 @@ class MemorySessions:
         write_lines(to, header, sorted(events.blobs.items()), rows, blobs_beside=blobs_beside)
         return header
 
-    async def import_lines(self, lines: Iterable[bytes], *, blobs_beside: Path | None = None) -> str:
+    async def import_lines(
+        self, lines: Iterable[bytes], *, blobs_beside: Path | None = None, files: NamedFiles = NO_FILES
+    ) -> str:
         rest = iter(lines)
         header = read_header(next(rest, b""))
         name = self._new_name(header.session)
-        blobs, rows = dict[str, bytes](), list[Row]()
-        for item in read_lines(header, rest, blobs_beside):
-            if len(item) == 2:
-                blobs[item[0]] = item[1]
-            else:
-                rows.append(item)
-        self._add(name, restored(rows, blobs))
+        self._add(name, brought(read_lines(header, rest, blobs_beside)))
+        for each, content in files.items():
+            self.files(name).write(each, content)
         return name
 
     def directory(self, session: str) -> Path:

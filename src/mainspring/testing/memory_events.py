@@ -74,6 +74,17 @@ def chained(before: Sequence[Row], time_us: int, kind: str, stored: bytes) -> Ro
     return seq, time_us, kind, stored, hashchain.chain(head, seq, time_us, kind, stored)
 
 
+def brought(items: Iterable[tuple[str, bytes] | Row]) -> Events:
+    """What the events and blobs of an export say."""
+    blobs, rows = dict[str, bytes](), list[Row]()
+    for item in items:
+        if len(item) == 2:
+            blobs[item[0]] = item[1]
+        else:
+            rows.append(item)
+    return restored(rows, blobs)
+
+
 def restored(rows: Sequence[Row], blobs: dict[str, bytes]) -> Events:
     """What rows say, which keep their stored form and their hashes."""
     recorded: list[Recorded] = []

@@ -236,7 +236,8 @@ async def a_session_is_exported_and_brought_in_with_the_same_hashes(sessions: Se
     with raises(JournalDamaged):
         await sessions.import_lines(renamed[:-1])
     assert await sessions.names() == ["one"]
-    assert await sessions.import_lines(renamed) == "two"
+    assert await sessions.import_lines(renamed, files={"note": b"n"}) == "two"
+    assert sessions.files("two").read("note") == b"n"
     reader = await sessions.read("two")
     assert (await reader.verify()).head == verdict.head
     assert await reader.get(blob) == b"\x00 kept"

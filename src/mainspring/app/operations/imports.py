@@ -13,6 +13,7 @@ import msgspec
 
 from mainspring import __version__
 from mainspring.app.build import DEFAULT_TOOLS
+from mainspring.app.imported import unsettled_note
 from mainspring.app.known import workspace_at
 from mainspring.app.operations.import_settling import settle_import
 from mainspring.app.policies import DEFAULT_MODE
@@ -20,6 +21,7 @@ from mainspring.app.records import compose_session, recording
 from mainspring.app.stores import salvage, sessions_of
 from mainspring.context.prompt import context_message, prompt_parts, system_prompt
 from mainspring.disk.scratch import ScratchFolder
+from mainspring.disk.shared_files import NO_FILES, NamedFiles
 from mainspring.disk.untrusted import read_untrusted_lines
 from mainspring.engines.transcripts import Transcript
 from mainspring.engines.transcripts.lines import read_transcript
@@ -65,7 +67,8 @@ async def import_session(
     """Reads what an export wrote, checking every hash, or a session file of Claude Code or Codex, which goes
     on in `workspace`, else where it was, else `here`. Of a damaged export, `is_salvaged` brings what is whole
     as a new session. Unless it `is_trusted`, nothing in it widens what runs here, and what is open ends."""
-    imported = await _brought(config, lines, here, workspace, blobs, is_salvaged=is_salvaged)
+    files = NO_FILES if is_trusted else unsettled_note()
+    imported = await _brought(config, lines, here, workspace, blobs, files, is_salvaged=is_salvaged)
     if is_trusted:
         return imported
     had_open = await settle_import(config, imported.session, place=(workspace or here).expanduser())
@@ -78,6 +81,7 @@ async def _brought(
     here: Path,
     workspace: Path | None,
     blobs: Path | None,
+    files: NamedFiles,
     *,
     is_salvaged: bool,
 ) -> Imported:
@@ -87,9 +91,8 @@ async def _brought(
     if transcript is None:
         lines = chain([first], rest)
         if is_salvaged:
-            return await _salvaged(config, lines, workspace, blobs)
-        store = sessions_of(config)
-        session = await store.import_lines(lines, blobs_beside=blobs)
+            return await _salvaged(config, lines, workspace, blobs, files)
+        session = await sessions_of(config).import_lines(lines, blobs_beside=blobs, files=files)
         return Imported(session=session)
     if not transcript.events:
         raise JournalForeign("This session file has no messages.", remedy="Nothing was imported.")
@@ -104,14 +107,14 @@ async def _brought(
 
 
 async def _salvaged(
-    config: Config, lines: Iterable[bytes], workspace: Path | None, blobs: Path | None
+    config: Config, lines: Iterable[bytes], workspace: Path | None, blobs: Path | None, files: NamedFiles
 ) -> Imported:
     store, folder = sessions_of(config), str(workspace_at(workspace)) if workspace else ""
     with ScratchFolder() as scratch, tempfile.TemporaryFile() as kept:
         made = await asyncio.to_thread(salvage, lines, kept, scratch.path, workspace=folder, beside=blobs)
         kept.seek(0)
         whole = chain([msgspec.json.encode(made.header)], kept)
-        session = await store.import_lines(whole, blobs_beside=scratch.path)
+        session = await store.import_lines(whole, blobs_beside=scratch.path, files=files)
     if made.unreadable or made.missing:
         async with recording(session, config) as recorder:
             await recorder.record(NoteAdded(text=_lost(made.unreadable, made.missing), source="repair"))

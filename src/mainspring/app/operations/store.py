@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.app.imported import note_of_copy
 from mainspring.app.records import copy_commits
 from mainspring.app.stores import local_sessions, shared_files, shared_sessions, store_key, tables_of
 from mainspring.catalog import Sessions, reading, running
@@ -133,7 +134,7 @@ async def _copied(taken: Sessions, given: Sessions, name: str) -> Copied:
         except JournalError as error:
             return Copied(session=name, outcome="left out", detail=error.message)
         lines.seek(0)
-        await given.import_lines(lines)
+        await given.import_lines(lines, files=note_of_copy(taken.files(name)))
     secrets = await asyncio.to_thread(open_vault, taken.secret_files(name), {})
     if (kept := secrets.kept()).secrets:
         await asyncio.to_thread(keep_vault, given.secret_files(name), kept)

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from mainspring.disk.log import log
+from mainspring.disk.shared_files import NamedFiles
 from mainspring.errors import JournalError
 from mainspring.journal.postgres.connection import StoreAddress, StoreConnection, literal
 
@@ -41,6 +42,12 @@ ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING data
 _RENAME = "UPDATE mainspring.files SET name = $2 WHERE name = $1 RETURNING name"
 _REMOVE = "DELETE FROM mainspring.files WHERE name = $1 RETURNING name"
 REMOVE_ALL = "DELETE FROM mainspring.files WHERE name >= $1 AND name < $2"
+
+
+async def write_files(connection: Any, folder: str, files: NamedFiles) -> None:
+    """Makes files of a folder in the transaction that a connection is in."""
+    for name, content in files.items():
+        await connection.execute(_WRITE, f"{folder}/{name}", content)
 
 
 class PostgresFiles:
