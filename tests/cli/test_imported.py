@@ -246,6 +246,26 @@ def test_a_person_may_trust_an_imported_journal_later(attack: Attack) -> None:
     assert (attack.machine.workspace / "mark").exists()
 
 
+def test_an_import_says_what_is_needed_to_go_on(attack: Attack) -> None:
+    folder = attack.machine.workspace
+    attack.bring()
+    attack.machine.run("sessions", "delete", "theirs", "--yes")
+    assert attack.bring().stderr == ""
+    attack.machine.run("sessions", "delete", "theirs", "--yes")
+    other = attack.folder / "its folder"
+    assert f"It works in {other}. To go on in another folder: mainspring fork theirs -C .\n" in (
+        attack.bring(workspace=other).stderr
+    )
+    file = str(attack.folder / "theirs.jsonl")
+    attack.machine.run("sessions", "delete", "theirs", "--yes")
+    told = attack.machine.run("import", file, "--trust", "-C", str(folder)).stderr
+    assert told == f"It works in {other}. To go on in another folder: mainspring fork theirs -C {folder}\n"
+    attack.machine.run("sessions", "delete", "theirs", "--yes")
+    told = attack.bring(*call("true"), GoalSet(text="g", sandbox="none", memory="m.md")).stderr
+    assert told.startswith("It was at work; that ended here.\nGoing on with its goal, fix or tasks would run")
+    assert "If it is yours: mainspring trust session theirs\n" in told
+
+
 def test_an_import_is_there_with_its_note_or_not_at_all(attack: Attack) -> None:
     """Whoever sees the session before it is settled, as a daemon, or after the process died, goes not on."""
     begun = SessionStarted(session="theirs", workspace=str(attack.machine.workspace), version="0.1.0")

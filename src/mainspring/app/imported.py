@@ -97,10 +97,19 @@ async def check_goal_is_ours(files: SharedFiles, journal: JournalReader) -> None
         await _check_work(journal, note, ("GoalSet",))
 
 
-async def _check_work(journal: JournalReader, note: ImportNote, kinds: Sequence[str]) -> None:
-    """The last event of these kinds, the first of which begins something, may not be its beginning."""
+async def has_work(journal: JournalReader, note: ImportNote) -> bool:
+    """Whether something other than a goal would go on with commands that were written elsewhere."""
+    return any([await _is_theirs(journal, note, kinds) for kinds in _WORK])
+
+
+async def _is_theirs(journal: JournalReader, note: ImportNote, kinds: Sequence[str]) -> bool:
+    """Whether the last event of these kinds, the first of which begins something, is such a beginning."""
     last = await journal.last(*kinds)
-    if last is not None and last.seq <= note.events and last.kind == kinds[0]:
+    return last is not None and last.seq <= note.events and last.kind == kinds[0]
+
+
+async def _check_work(journal: JournalReader, note: ImportNote, kinds: Sequence[str]) -> None:
+    if await _is_theirs(journal, note, kinds):
         raise UsageError(
             f"The session {journal.session} was imported, and going on would run commands from its journal.",
             remedy=f"Read it: mainspring show {journal.session}; {_trusted(journal.session)}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,7 @@ from mainspring.cli.config import load_config
 from mainspring.cli.streams import shows_progress
 from mainspring.errors import UsageError
 from mainspring.events.counts import plural
+from mainspring.secrets.screen import plain
 
 _SOON_S = 0.5
 
@@ -56,9 +58,21 @@ def import_command(
         click.echo(f"Event {seq} could not be read; `mainspring show` marks it as unreadable.", err=True)
     if imported.missing:
         click.echo(f"{plural(imported.missing, 'event')} at the end are missing.", err=True)
-    if imported.had_open_work:
-        click.echo("It was at work; that ended here, and goes on when you resume it.", err=True)
+    _tell_next(imported, folder)
     click.echo(imported.session)
+
+
+def _tell_next(imported: Imported, folder: Path | None) -> None:
+    """What became of what it was doing, and what is needed to go on."""
+    if imported.had_open_work:
+        way = "." if imported.runs_commands else ", and goes on when you resume it."
+        click.echo(f"It was at work; that ended here{way}", err=True)
+    if imported.runs_commands:
+        why = "Going on with its goal, fix or tasks would run commands from its journal, and is refused."
+        click.echo(f"{why} If it is yours: mainspring trust session {imported.session}", err=True)
+    if imported.elsewhere:
+        way = f"mainspring fork {imported.session} -C {shlex.quote(str(folder or '.'))}"
+        click.echo(plain(f"It works in {imported.elsewhere}. To go on in another folder: {way}"), err=True)
 
 
 def _told(file: Path) -> Iterator[bytes]:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.imported import ImportNote, forget_note, import_note, keep_note
+from mainspring.app.imported import ImportNote, forget_note, has_work, import_note, keep_note
 from mainspring.app.records import recording
 from mainspring.app.stores import sessions_of
-from mainspring.catalog import Sessions
 from mainspring.errors import JournalForeign, UsageError
 from mainspring.events import (
     CallEnded,
@@ -33,7 +32,7 @@ from mainspring.events import (
     WaitEnded,
 )
 from mainspring.folds.state import State, load_state
-from mainspring.goals.fold import load_goal
+from mainspring.goals.fold import Goal, load_goal
 from mainspring.journal import JournalReader, events_in, last_event
 from mainspring.settings import Config
 
@@ -44,8 +43,18 @@ _ENDINGS = ("blocked", "waiting")
 _MOST_TOKENS = 10**15
 
 
-async def settle_import(config: Config, session: str, *, place: Path) -> bool:
-    """Says whether something was open, and ended here. `place` is the folder that a person named, or stood
+class Settled(msgspec.Struct, frozen=True):
+    """Where an imported session works, and whether something was open, and ended here. With `runs_commands`,
+    going on with its goal, fix or attempts would run commands from its journal, and is refused."""
+
+    workspace: Path
+    is_place_named: bool
+    had_open_work: bool
+    runs_commands: bool
+
+
+async def settle_import(config: Config, session: str, *, place: Path) -> Settled:
+    """Ends here what was open. `place` is the folder that a person named, or stood
     in, for this import: where the session works counts as chosen when that is it."""
     store = sessions_of(config)
     try:
@@ -55,20 +64,26 @@ async def settle_import(config: Config, session: str, *, place: Path) -> bool:
             keep_note(store.files(session), note)
             await _check(journal, note.events)
             state = await load_state(journal, recorder.vault)
-            ends = [*_ends(state), *await _unfinished(journal, store)]
+            goal = await load_goal(store, session) if await journal.last("GoalSet") else None
+            runs = _is_unfinished(goal) or await has_work(journal, note)
+            ends = [*_ends(state), *await _unfinished(journal, goal)]
             if ends:
                 await recorder.record(*ends)
     except JournalForeign:
         await store.delete(session)
         raise
-    is_named = await asyncio.to_thread(_is_same, state.workspace, place)
+    is_named = await asyncio.to_thread(is_same_folder, state.workspace, place)
     note = msgspec.structs.replace(note, is_place_named=is_named, is_settled=True)
     keep_note(store.files(session), note)
-    return bool(ends)
+    return Settled(state.workspace, is_named, had_open_work=bool(ends), runs_commands=runs)
 
 
-def _is_same(workspace: Path, place: Path) -> bool:
-    return workspace.is_absolute() and workspace.resolve() == place.resolve()
+def _is_unfinished(goal: Goal | None) -> bool:
+    return goal is not None and (goal.ended is None or goal.ended.ending != "done")
+
+
+def is_same_folder(workspace: Path, place: Path) -> bool:
+    return workspace.is_absolute() and workspace.resolve() == place.expanduser().resolve()
 
 
 async def trust_import(config: Config, session: str) -> str:
@@ -130,14 +145,13 @@ def _ends(state: State) -> Iterator[Event]:
         )
 
 
-async def _unfinished(journal: JournalReader, store: Sessions) -> list[Event]:
+async def _unfinished(journal: JournalReader, goal: Goal | None) -> list[Event]:
     """What ends a goal that nobody paused, and going back that was not finished: those files are not here."""
     ends: list[Event] = []
     last = await journal.last("RewindStarted", "Undone")
     if last is not None and isinstance(last.event, RewindStarted):
         ends.append(Undone(to_seq=await journal.last_seq(), scope="files"))
-    if await journal.last("GoalSet") is not None:
-        goal = await load_goal(store, journal.session)
+    if goal is not None:
         is_paused = goal.paused is not None and goal.paused.by == "user"
         if not is_paused and (goal.ended is None or goal.ended.ending == "blocked"):
             ends.append(GoalPaused(reason=_WHY))

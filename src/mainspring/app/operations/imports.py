@@ -15,10 +15,11 @@ from mainspring import __version__
 from mainspring.app.build import DEFAULT_TOOLS
 from mainspring.app.imported import unsettled_note
 from mainspring.app.known import workspace_at
-from mainspring.app.operations.import_settling import settle_import
+from mainspring.app.operations.import_settling import is_same_folder, settle_import
 from mainspring.app.policies import DEFAULT_MODE
-from mainspring.app.records import compose_session, recording
+from mainspring.app.records import compose_session, recording, vault_of
 from mainspring.app.stores import salvage, sessions_of
+from mainspring.catalog import reading
 from mainspring.context.prompt import context_message, prompt_parts, system_prompt
 from mainspring.disk.scratch import ScratchFolder
 from mainspring.disk.shared_files import NO_FILES, NamedFiles
@@ -28,6 +29,7 @@ from mainspring.engines.transcripts.lines import read_transcript
 from mainspring.errors import JournalForeign
 from mainspring.events import Event, NoteAdded, Origin, PromptSet, SessionStarted
 from mainspring.events.counts import plural
+from mainspring.journal import last_event
 from mainspring.settings import Config
 from mainspring.tools.toolbox import Toolbox
 
@@ -38,7 +40,8 @@ _MAX_LINE_BYTES = 128 << 20  # a blob is one line
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """A session that was brought in. `agent` is empty for one of ours; else so many of the lines in its file
     became `events`, and so many were left out. Of a damaged export some events were `unreadable`, and so many
-    are `missing` at its end. With `had_open_work`, what it was in the middle of was ended."""
+    are `missing` at its end. With `had_open_work`, what it was in the middle of was ended; with
+    `runs_commands`, going on with that is refused. It works `elsewhere` when nobody named that folder."""
 
     session: str
     agent: str = ""
@@ -47,6 +50,8 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: tuple[int, ...] = ()
     missing: int = 0
     had_open_work: bool = False
+    runs_commands: bool = False
+    elsewhere: str = ""
 
 
 def file_lines(file: Path) -> Iterator[bytes]:
@@ -70,9 +75,24 @@ async def import_session(
     files = NO_FILES if is_trusted else unsettled_note()
     imported = await _brought(config, lines, here, workspace, blobs, files, is_salvaged=is_salvaged)
     if is_trusted:
-        return imported
-    had_open = await settle_import(config, imported.session, place=(workspace or here).expanduser())
-    return msgspec.structs.replace(imported, had_open_work=had_open)
+        elsewhere = await _elsewhere(config, imported.session, workspace) if workspace else ""
+        return msgspec.structs.replace(imported, elsewhere=elsewhere)
+    settled = await settle_import(config, imported.session, place=workspace or here)
+    return msgspec.structs.replace(
+        imported,
+        had_open_work=settled.had_open_work,
+        runs_commands=settled.runs_commands,
+        elsewhere="" if settled.is_place_named else str(settled.workspace),
+    )
+
+
+async def _elsewhere(config: Config, session: str, wanted: Path) -> str:
+    """Where a session works when that is not the folder that was named: an export goes on where it was."""
+    store = sessions_of(config)
+    async with reading(store, session) as journal:
+        started = await last_event(journal, SessionStarted)
+    place = Path(vault_of(store, session, config).expand(started.workspace if started else ""))
+    return "" if await asyncio.to_thread(is_same_folder, place, wanted) else str(place)
 
 
 async def _brought(
