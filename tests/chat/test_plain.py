@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from mainspring import documents
 from mainspring.chat.palette import LEGEND
 from mainspring.chat.plain_screen import worded
@@ -152,10 +154,12 @@ def test_lines_of_a_pipe_are_entered_one_after_the_other(machine: Machine) -> No
     assert ran.stdout.count("turn done") == 2
 
 
-def test_a_line_for_a_session_that_cannot_be_opened_is_tried_once(machine: Machine) -> None:
+@pytest.mark.parametrize("entered", ["hello\n/quit\n", "hello\n"])
+def test_a_line_for_a_session_that_cannot_be_opened_is_tried_once(machine: Machine, entered: str) -> None:
+    """The chat is over when nothing more is entered."""
     ran = subprocess.run(
         [sys.executable, "-m", "mainspring", "--plain", "--model", "nobody/nothing"],
-        cwd=machine.workspace, env=machine.environment(), input="hello\n/quit\n", capture_output=True, text=True,
+        cwd=machine.workspace, env=machine.environment(), input=entered, capture_output=True, text=True,
         timeout=60, check=False,
     )  # fmt: skip
     assert ran.stdout.count("attention:") == 2

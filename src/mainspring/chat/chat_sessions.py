@@ -108,7 +108,7 @@ class ChatSessions:
         chat.without_status = _CLOSED
         chat.surface.refresh()
         async with asyncio.TaskGroup() as group:
-            entered = group.create_task(chat.entered.get())
+            entered = group.create_task(self._next_line())
             left = group.create_task(chat.seat.wait())
             await asyncio.wait((entered, left), return_when=asyncio.FIRST_COMPLETED)
             if entered.done():
@@ -121,6 +121,12 @@ class ChatSessions:
                     self._unsaid = line or self._unsaid
             entered.cancel()
             left.cancel()
+
+    async def _next_line(self) -> str:
+        """From the moment that it is taken, something is being opened again."""
+        line = await self._chat.entered.get()
+        self._chat.without_status = OPENING
+        return line
 
     async def _pass_between(self) -> None:
         try:

@@ -209,7 +209,7 @@ class ChatLoop:
         self.surface.refresh()
 
     async def settle(self) -> None:
-        while self._is_at_work:
+        while self._is_at_work and not (self._is_unopened and not self.entered.qsize()):
             if self.questions.waiting:
                 self.questions.give_up()
             await asyncio.sleep(_LOOK_S)
