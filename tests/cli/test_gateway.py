@@ -178,6 +178,7 @@ def test_a_command_asks_the_gateway_unless_it_is_left_out(machine: Machine, comm
         ("goal", "start", "reach it", "--background"),
         ("goal", "schedule", "@daily", "reach it", "--yes"),
         ("run", "hi", "--queue", "q"),
+        ("chat", "hi", "--keep-going"),
     ],
 )
 def test_what_another_process_does_refuses_the_option(machine: Machine, command: tuple[str, ...]) -> None:

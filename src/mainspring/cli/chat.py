@@ -14,7 +14,7 @@ from mainspring.app.modes import MODE_NAMES, RUNG_NAMES
 from mainspring.app.operations.sessions import newest_session
 from mainspring.app.workspaces import AllowHome, check_workspace
 from mainspring.cli.allow_home import ALLOW_HOME
-from mainspring.cli.config import NO_GATEWAY, load_config, offer_setup
+from mainspring.cli.config import NO_GATEWAY, load_config, offer_setup, refuse_no_gateway
 from mainspring.cli.options import POSITIVE
 from mainspring.events import Effort
 
@@ -57,6 +57,8 @@ def chat_command(
     """Talk with an agent in this folder; TEXT is said first. `mainspring` alone does the same."""
     if is_last and session:
         raise click.UsageError("--continue and --resume name a session each; give one of them.")
+    if keeps_going:
+        refuse_no_gateway()
     if not (models or session or is_last):
         offer_setup()
     chat = import_module(_CHAT)
