@@ -156,6 +156,20 @@ def test_a_call_that_was_agreed_to_elsewhere_does_not_run_here(attack: Attack) -
     assert (ended["outcome"], ended["output"][:8]) == ("abandoned", "Not run:")
 
 
+def test_what_an_earlier_version_imported_runs_no_call_either_also_not_in_a_fork(attack: Attack) -> None:
+    mark = attack.machine.workspace / "mark"
+    attack.bring(*call(f"touch {mark}"))
+    attack.machine.run("sessions", "delete", "theirs", "--yes", "--waiting")
+    attack.machine.run("import", str(attack.folder / "theirs.jsonl"), "--trust")
+    note = attack.machine.home / "sessions" / "theirs" / "imported.json"
+    note.write_text('{"events":7,"format_version":1}')
+    fork = attack.machine.run("fork", "theirs", "-C", str(attack.machine.workspace)).stdout.split()[0]
+    for session in ("theirs", fork):
+        refused = attack.machine.run("resume", session)
+        assert (refused.returncode, "made by an earlier version" in refused.stderr) == (2, True)
+    assert not mark.exists()
+
+
 def test_what_an_imported_session_waited_for_is_not_looked_at(attack: Attack) -> None:
     command = OnCommand(command=f"touch {attack.machine.workspace}/mark", every_s=0.01)
     attack.bring(

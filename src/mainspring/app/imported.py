@@ -27,11 +27,11 @@ _WORK = (
 
 class ImportNote(msgspec.Struct, frozen=True):
     """So many events were made elsewhere; where the session works counts once a person here named it. What
-    was open has an end on record when it `is_settled`."""
+    was open has an end on record when it `is_settled`, which earlier versions did not do."""
 
     events: int
     is_place_named: bool = False
-    is_settled: bool = True
+    is_settled: bool = False
     format_version: int = 1
 
 
@@ -75,13 +75,15 @@ async def imported_events(files: SharedFiles, journal: JournalReader) -> int:
     note = import_note(files)
     if note is None:
         return 0
-    if not note.is_settled:
-        raise UsageError(
-            f"The import of {journal.session} was broken off.",
-            remedy=f"Do it again: mainspring sessions delete {journal.session}, then import it.",
-        )
     resumed = await journal.last("SessionResumed")
-    if not note.is_place_named and (resumed is None or resumed.seq <= note.events):
+    is_resumed_here = resumed is not None and resumed.seq > note.events
+    if not (note.is_settled or is_resumed_here):
+        again = f"Do it again: mainspring sessions delete {journal.session}, then import it"
+        raise UsageError(
+            f"The import of {journal.session} was broken off, or made by an earlier version.",
+            remedy=f"{again}; {_trusted(journal.session)}",
+        )
+    if not (note.is_place_named or is_resumed_here):
         raise UsageError(
             f"The session {journal.session} was imported, and works in a folder that nobody here chose.",
             remedy=f"Name it: mainspring fork {journal.session} -C FOLDER; {_trusted(journal.session)}",
