@@ -161,7 +161,14 @@ def move(repository: Path) -> None:
     shutil.copytree(old, repository / ".git")
 
 
-@pytest.mark.parametrize("change", [remove, replace, move])
+def link(repository: Path) -> None:
+    """Another name of the same file: the mount went along with the old one."""
+    old = repository.parent / f"config-{len(os.listdir(repository.parent))}"
+    (repository / ".git/config").rename(old)
+    (repository / ".git/config").hardlink_to(old)
+
+
+@pytest.mark.parametrize("change", [remove, replace, move, link])
 def test_a_protected_path_that_lost_its_mount_is_held_again(
     repository: Path, change: Callable[[Path], None]
 ) -> None:

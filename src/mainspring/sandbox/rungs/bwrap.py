@@ -29,7 +29,7 @@ from mainspring.sandbox.programs import ProgramFolder, program_folders
 from mainspring.sandbox.proxy import Proxy
 from mainspring.sandbox.rungs.confined import Confined, PreparedRun, is_mountable
 from mainspring.sandbox.rungs.masks import Masks
-from mainspring.sandbox.rungs.nodes import KnownPaths, Node, node_at
+from mainspring.sandbox.rungs.nodes import KnownPaths, Node, sole_node_at
 from mainspring.sandbox.rungs.seccomp import INET, UNIX, filter_for
 from mainspring.sandbox.rungs.template import MountTemplate, TemplateLayout, make_template
 from mainspring.sandbox.survey import SurveyFindings
@@ -132,7 +132,8 @@ class BwrapSandbox(Confined):
         """Makes the mounts that the commands of a policy share, where they can be joined."""
         env = fresh(self._host, {})
         found = await self._surveyed(self._survey.look, policy)
-        held = self._held(policy, found)
+        nodes = {each: sole_node_at(each[1]) for each in self._held(policy, found)}
+        held = [each for each, node in nodes.items() if node]
         masked = [path for path in self._hidden(policy, found.hidden) if not _shown_below(path, policy)]
         argv = [self._program, *OUTSIDE, "--bind" if policy.mode == "full" else "--ro-bind", "/", "/"]
         roots = [] if policy.mode == "full" else sorted({*policy.roots()})
@@ -144,10 +145,9 @@ class BwrapSandbox(Confined):
         # A user namespace around the network must also be around this one, or nothing could join both.
         around = self._loopbacks.get(policy.network, ())
         start = Launch(argv=tuple(argv), env=env, cwd="/", joins=around, is_wrapped=True)
-        under_masks = (path for _, path in held if not {path, *path.parents}.isdisjoint(masked))
-        own = {*roots, *(path for _, path in held)}.difference(under_masks)
-        nodes = {path: node_at(path) for path in own}
-        layout = TemplateLayout(frozenset(masked), self._masks.nodes, frozenset(held), nodes)
+        own = {path: sole_node_at(path) for path in roots}
+        own |= {each[1]: nodes[each] for each in held if {each[1], *each[1].parents}.isdisjoint(masked)}
+        layout = TemplateLayout(frozenset(masked), self._masks.nodes, frozenset(held), own)
         template = await make_template(self._custody, start, layout)
         if template and not await self._can_join(start, template):
             self._custody.leave(template.joins)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,6 +20,16 @@ def node_at(path: str | Path, *, dir_fd: int | None = None) -> Node | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def sole_node_at(path: str | Path, *, dir_fd: int | None = None) -> Node | None:
+    """The same, but nothing for a file with more than one name: a mount goes with the name it was laid on,
+    and the number of the file does not tell which that is."""
+    try:
+        found = os.stat(path, dir_fd=dir_fd)
+    except OSError:
+        return None
+    return None if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode) else (found.st_dev, found.st_ino)
 
 
 class KnownPaths:

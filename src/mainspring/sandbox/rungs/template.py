@@ -22,7 +22,7 @@ import msgspec
 from mainspring.errors import SandboxError
 from mainspring.sandbox import Command
 from mainspring.sandbox.launch import FIRST_EXTRA_FD, Custody, Launch
-from mainspring.sandbox.rungs.nodes import Node, node_at
+from mainspring.sandbox.rungs.nodes import Node, node_at, sole_node_at
 
 WAIT_S = 20
 HOLDER = ("/bin/sh", "-c", "echo; read line")
@@ -72,7 +72,7 @@ class MountTemplate:
             return False
         root, masks = self._root, self.layout.masks
         return all(node_at(path, dir_fd=root) in masks for path in self._masked) and all(
-            node_at(path, dir_fd=root) == node for path, node in self._nodes
+            sole_node_at(path, dir_fd=root) == node for path, node in self._nodes
         )
 
     def close(self) -> None:
