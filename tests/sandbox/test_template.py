@@ -252,6 +252,21 @@ def test_a_repository_that_comes_later_is_held_too(home: Path) -> None:
     within(work, story)
 
 
+def test_commands_run_when_a_repository_comes_into_a_hidden_folder(home: Path) -> None:
+    """What is under a mask cannot be mounted over itself, and need not be."""
+    (home / ".ssh").unlink()
+    (home / ".ssh").mkdir()
+
+    async def story(run: Run) -> None:
+        assert (await run("true")).exit_code == 0
+        subprocess.run(["git", "init", "-q", str(home / ".ssh/work")], check=True)
+        for _ in range(2):
+            done = await run("ls .ssh; touch new && echo made")
+            assert done.stdout == b"made\n"
+
+    within(home, story)
+
+
 @pytest.mark.parametrize("refused", ["--remount-ro /dev", "/bin/true"])
 def test_commands_run_where_mounts_cannot_be_shared(home: Path, refused: str) -> None:
     """Be it that they cannot be made, or that they cannot be joined."""

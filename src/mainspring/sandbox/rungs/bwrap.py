@@ -189,7 +189,7 @@ class BwrapSandbox(Confined):
         held, hidden = self._held(policy, found), self._hidden(policy, found.hidden)
         template = self._template(policy, held, hidden)
         arguments = self._arguments(prepared, template)
-        arguments += _mounts(each for each in held if not template or each not in template.layout.held)
+        arguments += _mounts(each for each in held if not template or template.layout.lacks(*each))
         for path in hidden:
             if not template or path not in template.layout.masked:
                 arguments += self._masked(path, policy)

@@ -43,6 +43,10 @@ class TemplateLayout(msgspec.Struct, frozen=True):
         """Whether no more is held and masked than this; what is missing can be added."""
         return self.held.issubset(held) and self.masked.issubset(masked)
 
+    def lacks(self, how: str, path: Path) -> bool:
+        """Whether this is still to be mounted; what is under a mask cannot be, and need not."""
+        return (how, path) not in self.held and self.masked.isdisjoint((path, *path.parents))
+
 
 class MountTemplate:
     """`joins` are the namespaces around it, then its own user and mount namespace. `mounts` is the kernel's
