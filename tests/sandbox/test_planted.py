@@ -80,6 +80,29 @@ def test_what_was_planted_is_told_with_its_content(name: str, folder: Path) -> N
 
 
 @pytest.mark.parametrize("name", RUNGS)
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 'gitdir: {other}/.git' > .git",
+        "git init -q . && ln -s {other} .git/modules",
+        "mkdir x && cd x && echo ref: refs/heads/a > HEAD && echo {other}/.git > commondir",
+    ],
+)
+def test_a_repository_elsewhere_that_a_command_points_at_stays_as_it_is(
+    name: str, script: str, folder: Path
+) -> None:
+    """A command cannot write to it, and must not have us do so."""
+    work, other = folder / "work", folder / "other"
+    work.mkdir()
+    git(folder, "init", "-q", str(other))
+    git(other, "config", "core.fsmonitor", "ours")
+    (other / ".git/hooks/pre-commit").write_text("ours")
+    before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+    run(name, make_policy(work, home=folder / "home"), script.format(other=other))
+    assert {path: path.read_bytes() for path in other.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("name", RUNGS)
 def test_packages_keep_their_own_files(name: str, folder: Path) -> None:
     work = folder / "work"
     work.mkdir()

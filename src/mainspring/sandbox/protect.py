@@ -48,7 +48,13 @@ def repair(
     """Sets aside what should not be there; the names, relative to the workspace where possible."""
     changed: list[Path] = []
     old_repositories = set(before.git_dirs.values())
-    new_repositories = {path for path, inode in after.git_dirs.items() if inode not in old_repositories}
+    # A command can name any repository in a `.git` file, but made none where it could not write.
+    roots = (policy.workspace, *policy.writable)
+    new_repositories = {
+        path
+        for path, inode in after.git_dirs.items()
+        if inode not in old_repositories and any(path.is_relative_to(root) for root in roots)
+    }
     for git_dir in sorted(new_repositories):
         changed += _tame(git_dir)
     origins = {inode: path for path, inode in before.protected.items()}

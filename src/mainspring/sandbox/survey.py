@@ -216,7 +216,11 @@ def git_dirs_of(dot_git: Path) -> Iterator[Path]:
         yield Path(real)
         for kind in ("modules", "worktrees"):
             below = f"{real}/{kind}"
-            for head in sorted(Path(below).glob("**/HEAD")) if os.access(below, os.F_OK) else ():
+            if not os.access(below, os.F_OK):
+                continue
+            # A link must not make us walk, and tame, what a command only pointed at.
+            below = os.path.realpath(below)
+            for head in sorted(Path(below).glob("**/HEAD")) if below.startswith(f"{real}/") else ():
                 # Logs and the branches of a remote have files of this name too.
                 if _is_git_dir(head.parent):
                     yield head.parent
