@@ -67,6 +67,22 @@ def test_commands_still_work_in_it_and_read_skills(rung: str, rules: Confinement
     assert done.set_aside == ()
 
 
+@pytest.mark.parametrize("target", ["dotfiles", "{home}/dotfiles"])
+def test_settings_behind_a_link_are_held_and_put_back(home: Path, target: str) -> None:
+    """As people have them who keep their settings in a repository."""
+    (home / ".config").rename(home / "dotfiles")
+    (home / "dotfiles/git").mkdir()
+    (home / "dotfiles/git/config").write_text("ours")
+    (home / ".config").symlink_to(target.format(home=home))
+    rules = policy(home, home=home, data=home / DATA, settings=home / SETTINGS)
+    assert run("bwrap", rules, "echo theirs >> .config/git/config").exit_code
+    assert run("bwrap", rules, "echo theirs >> dotfiles/git/config").exit_code
+    assert (home / ".config/git/config").read_text() == "ours"
+    done = run("bwrap", rules, "rm .config && mkdir -p .config/git && echo theirs > .config/git/config")
+    assert done.set_aside == (".config/git/config",)
+    assert (home / ".config/git/config").read_text() == "ours"
+
+
 def test_bwrap_makes_new_files_beside_secrets(rules: Confinement, home: Path) -> None:
     assert run("bwrap", rules, "echo new > answer.txt && mkdir -p .config/other").exit_code == 0
     assert (home / "answer.txt").exists()

@@ -117,6 +117,21 @@ def test_a_secret_that_comes_later_is_hidden_too(home: Path) -> None:
     within(home, story)
 
 
+@pytest.mark.parametrize("moved", [".netrc", ".config"])
+def test_a_secret_stays_hidden_where_it_was_moved_and_linked_from(home: Path, moved: str) -> None:
+    """As people do who keep their settings in a repository. A mount follows no link."""
+
+    async def story(run: Run) -> None:
+        for _ in range(3):
+            done = await run("cat .netrc .config/gh kept* kept/gh; touch new && echo made")
+            assert done.stdout == b"made\n", done.stderr
+            if not (home / "kept").exists():
+                (home / moved).rename(home / "kept")
+                (home / moved).symlink_to(home / "kept")
+
+    within(home, story)
+
+
 @pytest.fixture
 def repository(home: Path) -> Path:
     subprocess.run(["git", "init", "-q", str(home / "work")], check=True)

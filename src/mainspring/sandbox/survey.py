@@ -36,13 +36,15 @@ class SurveyFindings(msgspec.Struct, frozen=True):
     """What exists, by path with its inode: a thing that was only moved is still the same thing.
 
     `git_dirs` are all repositories, whose protected parts may be missing. `is_partial` says that the
-    workspace has more folders than are looked at.
+    workspace has more folders than are looked at. `linked` are protected paths below a link, which cannot be
+    held: it could be replaced.
     """
 
     protected: dict[Path, int]
     hidden: dict[Path, int]
     git_dirs: dict[Path, int]
     is_partial: bool = False
+    linked: frozenset[Path] = frozenset()
 
 
 class _Folder(msgspec.Struct, frozen=True):
@@ -98,11 +100,13 @@ class Survey:
             keys = ((Path(path, name), inode) for name, inode in folder.keys)
             hidden.update(key for key in keys if policy.is_hidden_key(key[0]))
             git_dirs.update((found, inode_of(found)) for found in _repositories(Path(path), folder))
-        protected.update((path, inode) for path in _startup_in(policy) if (inode := inode_of(path)))
+        startup = [(path, inode) for path in _startup_in(policy) if (inode := inode_of(path))]
+        protected.update(startup)
+        linked = frozenset(path for path, _ in startup if os.path.realpath(path.parent) != str(path.parent))
         if ".git" not in policy.granted:
             for git_dir in git_dirs:
                 protected.update(_protected_parts(git_dir, policy))
-        return SurveyFindings(protected, hidden, git_dirs, len(self._known) >= MAX_FOLDERS)
+        return SurveyFindings(protected, hidden, git_dirs, len(self._known) >= MAX_FOLDERS, linked)
 
     def close(self) -> None:
         if self._watch:

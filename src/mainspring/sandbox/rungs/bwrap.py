@@ -292,8 +292,10 @@ class BwrapSandbox(Confined):
                 held += [] if git_dir in roots else [("--bind", git_dir)]
         hooks = {git_dir / "hooks" for git_dir in found.git_dirs}
         paths = set(filter(is_mountable, hooks | found.protected.keys()))
-        own = (path for path in policy.protected_inside() if path.exists())
-        paths.update(path for path in own if not path.is_symlink())
+        paths -= found.linked  # a mount follows no link
+        known = policy.protected_inside()
+        own = {Path(os.path.realpath(path)) for path in known}.difference(set(roots).difference(known))
+        paths.update(filter(Path.exists, own))
         inside = (path for path in sorted(paths) if any(path.is_relative_to(root) for root in roots))
         return held + [("--ro-bind", path) for path in inside]
 
@@ -301,7 +303,7 @@ class BwrapSandbox(Confined):
         known = (*policy.hidden_paths, *self._masks.for_root_alone, *found)
         there = self._known.nodes(known)
         if self._hiding[:2] != (policy, there):
-            paths = {path.resolve() for path, _ in there}
+            paths = {path for path, _ in there}
             programs = [path for folder in self._program_folders(policy) for path in folder.shown]
             visible = (path for path in paths if _is_visible(path, policy, programs))
             hidden = {path for path in visible if not policy.is_shown(path)}

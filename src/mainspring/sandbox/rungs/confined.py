@@ -151,9 +151,10 @@ class Confined(ABC):
         """How a command is launched."""
 
     def loose(self, found: SurveyFindings) -> Iterable[Path]:
-        """Protected paths that are put back after a run: a symbolic link cannot be mounted over, and git,
-        going from one branch to another, replaces instructions and fails halfway when it cannot."""
-        return [path for path in found.protected if not is_mountable(path)]
+        """Protected paths that are put back after a run: a symbolic link cannot be mounted over, what is
+        below one is reached by another way when it is replaced, and git, going from one branch to another,
+        replaces instructions and fails halfway when it cannot."""
+        return [path for path in found.protected if not is_mountable(path) or path in found.linked]
 
     async def end_left(self) -> None:
         await self._custody.end_left()

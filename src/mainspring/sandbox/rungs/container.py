@@ -125,7 +125,7 @@ def _mounts(prepared: PreparedRun) -> list[str]:
         arguments += _mount(path, "rw")
     for path in sorted(path for path in policy.readable if path.exists()):
         arguments += _mount(path, "ro")
-    for path in sorted(filter(is_mountable, prepared.found.protected)):
+    for path in sorted(filter(is_mountable, prepared.found.protected.keys() - prepared.found.linked)):
         arguments += _mount(path, "ro")
     known = (path for path in policy.held_inside() if path in policy.hidden_paths and path.exists())
     secrets = {path for path in known if not policy.is_shown(path)}

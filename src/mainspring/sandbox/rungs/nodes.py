@@ -40,7 +40,7 @@ class KnownPaths:
         self._folders: list[_Folder] = []
 
     def nodes(self, paths: Iterable[Path]) -> list[tuple[Path, Node]]:
-        """Those that are there now."""
+        """Those that are there now, by where they lead."""
         if (asked := tuple(paths)) != self._paths:
             by_folder: dict[str, list[Path]] = {}
             for path in dict.fromkeys(asked):
@@ -68,4 +68,14 @@ class _Folder:
             # A link is there even while what it leads to is not.
             self._there = [path for path in self._paths if os.path.lexists(path)]
             self._known_at = times if is_settled(status, time.time_ns()) else ()
-        return [(path, node) for path in self._there if (node := node_at(path))]
+        if not self._there:
+            return []
+        folder = os.path.realpath(self._name)
+        leading = (_real(path, folder) for path in self._there)
+        return [(path, node) for path in leading if (node := node_at(path))]
+
+
+def _real(path: Path, folder: str) -> Path:
+    """Where a path in a folder leads, of which the real one is known."""
+    is_link = os.path.islink(path)  # noqa: PTH114 - a closed folder must not make it raise
+    return Path(os.path.realpath(path)) if is_link else Path(folder, path.name)
