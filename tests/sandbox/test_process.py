@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+import signal
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +253,41 @@ def test_one_guard_serves_many_commands_and_counts_each_alone(tmp_path: Path) ->
         assert len({done.stdout for done in later}) <= LASTING
         assert first.max_rss_bytes > 100_000_000
         assert all(done.max_rss_bytes < first.max_rss_bytes / 2 for done in later)
+
+    within(tmp_path, story)
+
+
+@pytest.fixture
+def without_sigio() -> Iterator[None]:
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGIO, before)
+
+
+@pytest.mark.usefixtures("without_sigio")
+def test_commands_that_cannot_start_yet_do_not_hold_up_others(tmp_path: Path) -> None:
+    """As with a program on a network disk that is away. A lease has the kernel wait before it opens a file."""
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+
+    async def story(run: Run) -> None:
+        with program.open("r+b") as file:
+            try:
+                fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            except OSError:
+                pytest.skip("this file system knows no leases")
+            sandbox = PlainSandbox(environment={"PATH": os.environ["PATH"]})
+            await run("true")
+            command = Command(argv=(str(program),), cwd=tmp_path)
+            held = [asyncio.create_task(sandbox.run(command)) for _ in range(4)]
+            for _ in range(2):  # the first may come before those
+                other = await sandbox.run(Command(argv=("true",), cwd=tmp_path, timeout_s=20))
+                assert other.stopped == ""
+            assert not any(task.done() for task in held)
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        await asyncio.gather(*held)
+        await sandbox.close()
 
     within(tmp_path, story)
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn, TypedDict
 
 from . import kernel, outside
@@ -27,6 +28,7 @@ if sys.platform != "win32":
     RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 MAX_FDS = 32
+QUICK_MS = 20
 
 
 class Job(TypedDict):
@@ -64,10 +66,13 @@ class Job(TypedDict):
     outlives: bool
 
 
-def start(job: Job, fds: Sequence[int]) -> tuple[int, tuple[str, int] | None]:
+def start(
+    job: Job, fds: Sequence[int], *, on_wait: Callable[[], object] | None = None
+) -> tuple[int, tuple[str, int] | None]:
     """Forks what becomes the command: its number, and why it could not be executed, if it could not.
 
     The descriptors are standard input, output and errors, and then what the job says; they stay open here.
+    `on_wait` is called when it takes long, as for a program on a network disk that is away.
     """
     if _is_spawnable(job):
         try:
@@ -79,6 +84,10 @@ def start(job: Job, fds: Sequence[int]) -> tuple[int, tuple[str, int] | None]:
     if pid == 0:
         _become(job, list(fds), errors)
     os.close(errors)
+    poller = select.poll()
+    poller.register(failed, select.POLLIN)
+    if on_wait and not poller.poll(QUICK_MS):
+        on_wait()
     text = os.read(failed, 200)
     os.close(failed)
     if not text:

@@ -177,7 +177,7 @@ def guard(
     job: Job, wake: int, fds: list[int], control: socket.socket, *, on_start: Callable[[], object]
 ) -> None:
     """Runs until the command and everything that it started are gone."""
-    pid, failure = start(job, fds)
+    pid, failure = start(job, fds, on_wait=on_start)
     on_start()
     # Holding a pipe of the command would hide its end from us.
     for fd in fds:
