@@ -85,6 +85,7 @@ def test_what_was_planted_is_told_with_its_content(name: str, folder: Path) -> N
     [
         "echo 'gitdir: {other}/.git' > .git",
         "git init -q . && ln -s {other} .git/modules",
+        "git init -q . && rm -rf .git/info && ln -s {other}/.git/info .git/info",
         "mkdir x && cd x && echo ref: refs/heads/a > HEAD && echo {other}/.git > commondir",
     ],
 )
@@ -96,7 +97,8 @@ def test_a_repository_elsewhere_that_a_command_points_at_stays_as_it_is(
     work.mkdir()
     git(folder, "init", "-q", str(other))
     git(other, "config", "core.fsmonitor", "ours")
-    (other / ".git/hooks/pre-commit").write_text("ours")
+    for part in ("hooks/pre-commit", "info/attributes"):
+        (other / ".git" / part).write_text("ours")
     before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
     run(name, make_policy(work, home=folder / "home"), script.format(other=other))
     assert {path: path.read_bytes() for path in other.rglob("*") if path.is_file()} == before

@@ -249,7 +249,9 @@ def _protected_parts(git_dir: Path, policy: Confinement) -> Iterator[tuple[Path,
     roots = policy.roots()
     for path in dict.fromkeys((*_parts(git_dir), *named_paths(git_dir))):
         if (inode := inode_of(path)) and any(path.is_relative_to(root) for root in roots):
-            yield path, inode
+            # Behind a link it may be anybody's: the link is what a command made.
+            is_behind = path.name == "attributes" and os.path.islink(path.parent)  # noqa: PTH114
+            yield (path.parent, inode_of(path.parent)) if is_behind else (path, inode)
 
 
 @lru_cache(maxsize=1024)
