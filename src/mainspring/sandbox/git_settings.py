@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterator
 from pathlib import Path
 
-from mainspring.disk.scan import is_settled
 from mainspring.disk.untrusted import read_start
 from mainspring.patterns import lazy_pattern
 
@@ -62,7 +59,8 @@ def named_paths(git_dir: Path) -> Iterator[Path]:
         if config in seen:
             continue
         seen.add(config)
-        for key, value in _unsafe_in(config):
+        # A mapping can change it without a change of its times, so it is read each time.
+        for key, value in _unsafe(file_start(config, _MAX_BYTES) or b""):
             if key == "hookspath":
                 yield _leads_to(git_dir.parent, value.strip(b"\"' \t\r"))
                 continue
@@ -73,24 +71,6 @@ def named_paths(git_dir: Path) -> Iterator[Path]:
                 path = _leads_to(git_dir.parent, word.encode("latin-1"))
                 if path.is_file():
                     yield path
-
-
-def _unsafe_in(config: Path) -> Iterable[tuple[str, bytes]]:
-    """Of a file that is asked for with every command: it is read again when its times do not prove that it is
-    still the same."""
-    try:
-        status = config.stat()
-    except (OSError, ValueError):
-        return ()
-    if not is_settled(status, time.time_ns()):
-        return _unsafe(file_start(config, _MAX_BYTES) or b"")
-    times = (status.st_mtime_ns, status.st_ctime_ns)
-    return _unsafe_of(config, (status.st_dev, status.st_ino, status.st_size, *times))
-
-
-@lru_cache(maxsize=1024)
-def _unsafe_of(config: Path, _: tuple[int, ...]) -> tuple[tuple[str, bytes], ...]:
-    return tuple(_unsafe(file_start(config, _MAX_BYTES) or b""))
 
 
 def _unsafe(content: bytes) -> Iterator[tuple[str, bytes]]:
