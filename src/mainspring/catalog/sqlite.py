@@ -139,7 +139,9 @@ class SqliteSessions:
     async def import_lines(
         self, lines: Iterable[bytes], *, blobs_beside: Path | None = None, files: NamedFiles = NO_FILES
     ) -> str:
-        return await asyncio.to_thread(import_journal, self.shelf, lines, blobs_beside, files)
+        return await asyncio.to_thread(
+            import_journal, self.shelf, lines, blobs_beside=blobs_beside, files=files
+        )
 
     def directory(self, session: str) -> Path:
         return self.shelf.directory(session)

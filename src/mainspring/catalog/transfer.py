@@ -19,7 +19,7 @@ import apsw
 
 from mainspring.catalog.folder import SessionFiles
 from mainspring.disk.files import write_private
-from mainspring.disk.shared_files import NamedFiles
+from mainspring.disk.shared_files import NO_FILES, NamedFiles
 from mainspring.journal import tables
 from mainspring.journal.anchor import Anchor, write_anchor
 from mainspring.journal.file import JournalFile
@@ -51,7 +51,11 @@ def export(
 
 
 def import_journal(
-    shelf: SessionFiles, lines: Iterable[bytes], blobs_beside: Path | None, files: NamedFiles
+    shelf: SessionFiles,
+    lines: Iterable[bytes],
+    *,
+    blobs_beside: Path | None = None,
+    files: NamedFiles = NO_FILES,
 ) -> str:
     """Makes the session that the lines describe, with files beside it, and gives its id."""
     rest = iter(lines)

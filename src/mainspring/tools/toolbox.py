@@ -161,7 +161,7 @@ async def _run_and_tell(prepared: Prepared, place: CallContext, told: asyncio.Fu
         output = await _run(prepared, place)
     except asyncio.CancelledError:  # by the tool itself, if anybody still listens
         output = Output(text=f"The tool {prepared.tool.name} failed: it was cancelled.", is_error=True)
-    except JournalError as error:
+    except Exception as error:  # whoever waits for it raises it
         if told.done():
             raise
         told.set_exception(error)
