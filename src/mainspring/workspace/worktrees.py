@@ -9,9 +9,9 @@ disk can."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -28,6 +28,9 @@ from mainspring.sandbox.files import Files
 from mainspring.workspace.branches import FALLBACK_IDENTITY
 from mainspring.workspace.git import Git, GitFailed
 from mainspring.workspace.tree import HEAVY_NAMES
+
+if sys.platform != "win32":  # nothing is copied there, but the list of copies is read
+    import fcntl
 
 MAX_FILES = 100_000
 MAX_BYTES = 2_000_000_000

@@ -73,7 +73,7 @@ def test_an_export_is_sound_and_comes_back_elsewhere(world: World, tmp_path: Pat
     elsewhere = load_config({"MAINSPRING_HOME": str(tmp_path / "elsewhere"), "PATH": "/usr/bin:/bin"})
     lines = written.getvalue().splitlines(keepends=True)
     imported = asyncio.run(imports.import_session(elsewhere, lines, here=tmp_path))
-    assert imported == imports.Imported(session=world.session)
+    assert imported == imports.Imported(session=world.session, elsewhere=str(world.root))
     assert asyncio.run(transfer.verify_session(elsewhere, world.session)) == asyncio.run(
         transfer.verify_session(world.config, world.session)
     )
