@@ -49,10 +49,7 @@ _SUFFIXES = (
 )
 _FILE = lazy_pattern(rf".*(?:\.{_SUFFIXES}|(?:Make|Docker)file)")
 _A = "A-Za-z0-9_"
-_PLAIN = lazy_pattern(
-    rf"(?<![{_A}./@:~\\-])(?:\./)?[{_A}][{_A}./-]*\.{_SUFFIXES}(?![{_A}(/-]|\.[{_A}])",
-    re.ASCII,
-)
+_PLAIN = lazy_pattern(rf"(?<![{_A}./@:~\\-])(?:\./)?[{_A}][{_A}./-]*\.{_SUFFIXES}(?![{_A}(/-]|\.[{_A}])")
 _NO_FILES = (
     "console.log",
     "d3.js",

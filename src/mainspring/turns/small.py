@@ -80,10 +80,12 @@ async def draft_page(runtime: Runtime, task: str, primed: Primed) -> str:
     if not primed.is_all_whole or not (primed.files or wanted):
         return ""
     shown = [item.path for item in primed.files]
-    data = [
-        _is_data(item.path, content.data) for item, content in zip(primed.files, primed.whole, strict=True)
-    ]
-    is_computed = bool(shown) and wanted.endswith(_ANSWER) and all(data)
+    files = zip(shown, primed.whole, strict=True)
+    is_computed = (
+        bool(shown)
+        and wanted.endswith(_ANSWER)
+        and all(_is_data(path, content.data) for path, content in files)
+    )
     attempt = await runtime.journal.last("AttemptStarted")
     number = attempt.event.attempt if attempt and isinstance(attempt.event, AttemptStarted) else 1
     is_program = is_computed and _may_run(runtime) and number <= _MOST_PROGRAMS
@@ -169,8 +171,9 @@ def _may_run(runtime: Runtime) -> bool:
 
 def _is_data(path: str, content: bytes) -> bool:
     """Whether a file is data by its name, or a text that is a list: of numbers or of single words."""
-    is_list = all(len(line) <= _MAX_ITEM and len(line.split()) <= _MAX_WORDS for line in content.splitlines())
-    return path.endswith(_DATA) or (path.endswith(_ANSWER) and is_list)
+    if not path.endswith(_ANSWER):
+        return path.endswith(_DATA)
+    return all(len(line) <= _MAX_ITEM and len(line.split()) <= _MAX_WORDS for line in content.splitlines())
 
 
 def _example(paths: Sequence[str]) -> str:
