@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 import msgspec
 import pytest
 
-from mainspring.events import CallDelta, TextDelta, Usage
+from mainspring.events import Alternative, CallDelta, TextDelta, Usage
 from mainspring.models import ReplyFinished, StreamItem
 from mainspring.models.drafts import (
     alone,
@@ -21,7 +21,13 @@ from mainspring.models.drafts import (
     paths_in,
     program_asked,
     ran_program,
+    said_otherwise,
+    start_of,
 )
+
+
+def files_in(reply: str, example: str = "") -> list[tuple[str, str]]:
+    return [(each.path, each.content) for each in drafted(reply, example)]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +47,7 @@ from mainspring.models.drafts import (
     ],
 )
 def test_a_file_is_found_in_the_forms_that_models_use(reply: str) -> None:
-    assert drafted(reply) == [("a/b.py", "x = 1\n")]
+    assert files_in(reply) == [("a/b.py", "x = 1\n")]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,7 @@ def test_what_has_no_name_or_no_content_is_no_file(reply: str) -> None:
 
 
 def test_fences_in_a_file_stay_in_it_when_its_own_is_longer() -> None:
-    assert drafted("### a.md\n````\n```\nx\n```\n````") == [("a.md", "```\nx\n```\n")]
+    assert files_in("### a.md\n````\n```\nx\n```\n````") == [("a.md", "```\nx\n```\n")]
 
 
 def test_only_the_last_message_asks() -> None:
@@ -88,7 +94,7 @@ def test_names_of_files_need_no_code_quotes(task: str, paths: list[str]) -> None
 
 def test_a_file_with_fences_is_shown_in_a_longer_one_and_read_back() -> None:
     text = "# Use\n```\nx\n```"
-    assert drafted(block("a.md", text)) == [("a.md", f"{text}\n")]
+    assert files_in(block("a.md", text)) == [("a.md", f"{text}\n")]
 
 
 def said(role: str, content: str) -> bytes:
@@ -158,7 +164,7 @@ def test_a_program_is_a_call_of_the_shell_when_one_was_asked_for() -> None:
 
 def test_of_several_names_before_a_block_the_one_counts_that_its_language_suits() -> None:
     reply = "Here is `people.json`, made of `people.csv`:\n```json\n[]\n```"
-    assert drafted(reply) == [("people.json", "[]\n")]
+    assert files_in(reply) == [("people.json", "[]\n")]
 
 
 @pytest.mark.parametrize(
@@ -176,5 +182,45 @@ def test_the_only_block_without_a_name_is_the_file_that_was_asked_for(
     reply: str, files: list[tuple[str, str]]
 ) -> None:
     message = said("user", page([block("a.csv", "n")], [], "Write `a.json`.", "", asked("a.json")))
-    assert drafted(reply, example_of([message])) == files
+    assert files_in(reply, example_of([message])) == files
     assert example_of([said("user", "Write it.")]) == ""
+
+
+def otherwise(reply: str, instead: str, text: str, probability: float = 0.1) -> Alternative:
+    return Alternative(at=reply.index(instead), text=text, instead=instead, probability=probability)
+
+
+def test_what_a_model_nearly_wrote_is_placed_in_the_file_that_it_changes() -> None:
+    reply = "Here:\n### a.py\n```python\nx = 1\n```\n\n### b.py\n```python\ny = 2  # two\n```"
+    found = said_otherwise(reply, drafted(reply), [otherwise(reply, "2", "3"), otherwise(reply, "1", "0")])
+    assert [(each.call, each.at, each.text) for each in found] == [(1, 4, "3"), (0, 4, "0")]
+
+
+@pytest.mark.parametrize(
+    ("instead", "text"),
+    [
+        (" 1", " 1 "),
+        ("1", "  \n"),
+        ("x", "# x"),
+        ("x", "//"),
+        ("1", "```"),
+        ("Here", "There"),
+        ("python", "py"),
+    ],
+)
+def test_blanks_comments_fences_and_what_is_in_no_file_are_no_alternatives(instead: str, text: str) -> None:
+    reply = "Here:\n### a.py\n```python\nx = 1\n```"
+    assert said_otherwise(reply, drafted(reply), [otherwise(reply, instead, text)]) == ()
+
+
+def test_an_alternative_to_something_else_than_what_was_said_there_is_none() -> None:
+    reply = "### a.py\n```python\nx = 1\n```"
+    elsewhere = Alternative(at=reply.index("1"), text="2", instead="3", probability=0.5)
+    assert said_otherwise(reply, drafted(reply), [elsewhere]) == ()
+    indented = "- `a.py`\n  ```python\n  x = 1\n  ```"
+    assert said_otherwise(indented, drafted(indented), [otherwise(indented, "1", "2")]) == ()
+
+
+def test_a_beginning_has_the_form_that_was_asked_for() -> None:
+    begun = start_of([("a.py", "x = 1\n"), ("b.js", "y(2);\n")], 1, 2)
+    assert begun == "### a.py\n```python\nx = 1\n```\n\n### b.js\n```javascript\ny("

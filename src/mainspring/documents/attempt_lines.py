@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mainspring.events import (
+    AlternativeTried,
     AttemptEnded,
     AttemptsEnded,
     AttemptsStarted,
@@ -24,6 +25,11 @@ def _sampling_chosen(event: SamplingChosen) -> str:
     seed = "" if event.seed is None else f", seed {event.seed}"
     heat = "as the model chooses" if event.temperature is None else f"{event.temperature:g}"
     return f"· temperature {heat}{seed}" + (f" ({event.reason})" if event.reason else "")
+
+
+def _alternative_tried(event: AlternativeTried) -> str:
+    where = "before" if event.is_added else "in place of"
+    return f"· {event.path}:{event.line}: `{event.new.strip()}` {where} `{event.old.strip()}`"
 
 
 def _attempts_started(event: AttemptsStarted) -> str:
@@ -63,6 +69,7 @@ def _attempts_ended(event: AttemptsEnded) -> str:
 
 ATTEMPT_LINES: dict[type[Event], Callable[[Any], str]] = {
     SamplingChosen: _sampling_chosen,
+    AlternativeTried: _alternative_tried,
     AttemptsStarted: _attempts_started,
     AttemptStarted: _attempt_started,
     AttemptEnded: _attempt_ended,

@@ -15,6 +15,19 @@ class SamplingChosen(Event, frozen=True):
     reason: str = ""
 
 
+class AlternativeTried(Event, frozen=True):
+    """The tests failed after the reply of `step`, and its alternative of this `number` is tried: a `new` line
+    of a file in the place of the `old` one, or before it where it `is_added`. What the tests say follows."""
+
+    step: int
+    number: int
+    path: str = ""
+    line: int = 0
+    old: str = ""
+    new: str = ""
+    is_added: bool = False
+
+
 class SessionUse(Value, frozen=True):
     """What a session had used by then, as its ledger counts it."""
 

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from mainspring.events.base import Event, Id, OwnPath, Sha256, Word
 from mainspring.events.values import (
+    Alternative,
     Blob,
     CallAsked,
     CapScope,
@@ -208,12 +209,14 @@ class RequestFailed(Event, frozen=True):
 
 
 class AssistantSaid(Event, frozen=True):
-    """A reply. What was said after `heard_seq` came too late for its request; 0 means that nothing did."""
+    """A reply. What was said after `heard_seq` came too late for its request; 0 means that nothing did.
+    `alternatives` are what the model nearly wrote into files, the likeliest first."""
 
     step: int
     parts: tuple[Part, ...] = ()
     stop: Stop = "end"
     heard_seq: int = 0
+    alternatives: tuple[Alternative, ...] = ()
 
     @property
     def text(self) -> str:

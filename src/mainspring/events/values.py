@@ -168,6 +168,17 @@ class CallAsked(Value, frozen=True, tag="call", tag_field="part"):
 Part = Text | Thinking | CallAsked
 
 
+class Alternative(Value, frozen=True):
+    """What a model nearly wrote: `text` in place of `instead`, at so many characters of its text, or of the
+    content of a file that its call of that index writes."""
+
+    at: int
+    text: str
+    instead: str
+    probability: float
+    call: int = 0
+
+
 class ToolSpec(Value, frozen=True):
     """A tool as the model sees it."""
 

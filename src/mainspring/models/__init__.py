@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 
 from mainspring.events import (
+    Alternative,
     CallDelta,
     Effort,
     Part,
@@ -117,7 +118,9 @@ class Request(msgspec.Struct, frozen=True):
     system prompt, a model that cannot be held to it is asked without. With `must_call` the reply must call a
     tool. A temperature or a seed is sent where the wire has a field for it, as is how many tokens of thinking
     there may be. A reply that holds whole files does not change the `kept_files`. `short` is the same for a
-    model that is not told of tools by its server."""
+    model that is not told of tools by its server. Where a server can say it, `alternatives` other tokens are
+    told of each place. A reply goes on from `start`, which a server may repeat, and ends before a text of
+    `stops`."""
 
     system: str
     tools: tuple[ToolSpec, ...]
@@ -132,15 +135,20 @@ class Request(msgspec.Struct, frozen=True):
     thinking_tokens: int | None = None
     kept_files: tuple[str, ...] = ()
     short: Request | None = None
+    alternatives: int = 0
+    start: str = ""
+    stops: tuple[str, ...] = ()
 
 
 class ReplyFinished(msgspec.Struct, frozen=True):
-    """The last item of every stream. `dropped` actions stood in the reply behind the one that counts."""
+    """The last item of every stream. `dropped` actions stood in the reply behind the one that counts;
+    `alternatives` are what was nearly said instead, the likeliest first."""
 
     stop: Stop
     usage: Usage
     speed: Speed | None = None
     dropped: int = 0
+    alternatives: tuple[Alternative, ...] = ()
 
 
 class Retrying(msgspec.Struct, frozen=True):

@@ -15,12 +15,13 @@ from typing import Any
 
 import msgspec
 
-from mainspring.events import ATTEMPTS_SOURCE, PRIMING_SOURCE, CallDelta, TextDelta
+from mainspring.events import ATTEMPTS_SOURCE, PRIMING_SOURCE, Alternative, CallDelta, TextDelta
 from mainspring.models import ReplyFinished, Retrying, StreamItem
 from mainspring.patterns import lazy_pattern
 
 WRITE, SHELL = "write", "shell"
 _ASKED = "Answer with the complete new content of every file that you change or add, in this form:"
+_TASK = "The task:"
 _PLACEHOLDER = "the whole file, changed"
 _PROGRAM_SAID = "Do not work it out yourself. Write one Python program that does all of it"
 _IMPORTS = "import csv\nimport json\nimport re"
@@ -70,6 +71,8 @@ _BLOCK = lazy_pattern(
     r"(?P<content>.*?)(?:^[ \t]*(?P=fence)[ \t\r]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+_COMMENT = lazy_pattern(r"\s*(?:#(?![!])|//|/\*|\*|--|\"\"\"|''')")
+_MOST_ALTERNATIVES = 24
 _FENCES = lazy_pattern(r"^[ \t]*(`{3,})", re.MULTILINE)
 _SOURCE = lazy_pattern(rf"^\[note from {PRIMING_SOURCE}\] ")
 _FAILED = f"[note from {ATTEMPTS_SOURCE}] ".encode()
@@ -84,12 +87,17 @@ def page(blocks: Sequence[str], others: Sequence[str], task: str, failure: str, 
     listed = [f"Other files of the project: {', '.join(others)}"] if others else []
     failed = [f"An earlier attempt failed:\n{_fenced(failure)}"] if failure else []
     files = ["The files:", *blocks] if blocks else []
-    return "\n\n".join([*files, *listed, f"The task:\n{task.strip()}", *failed, form])
+    return "\n\n".join([*files, *listed, f"{_TASK}\n{task.strip()}", *failed, form])
 
 
 def is_said(messages: Sequence[bytes], text: str) -> bool:
     """Whether the last message says this, which is plain ASCII."""
     return bool(messages) and text.encode() in messages[-1]
+
+
+def is_page(message: bytes) -> bool:
+    """Whether a message shows files with a task, and asks for files."""
+    return _TASK.encode() in message and is_asked([message])
 
 
 def without_pages(messages: Sequence[bytes]) -> list[bytes]:
@@ -165,29 +173,66 @@ def is_program_asked(messages: Sequence[bytes]) -> bool:
     return is_said(messages, _PROGRAM_SAID)
 
 
-def drafted(reply: str, example: str = "") -> list[tuple[str, str]]:
-    """The files in a reply, by their paths. A block's name stands on the line before it, behind its fence or
+class Draft(msgspec.Struct, frozen=True):
+    """A file in a reply. Its content begins at character `at` of that, None where it does not stand there as
+    it is."""
+
+    path: str
+    content: str
+    at: int | None
+
+
+def drafted(reply: str, example: str = "") -> list[Draft]:
+    """The files in a reply. A block's name stands on the line before it, behind its fence or
     on its first line; where several do, it is the last that its language suits. Where no block has a name,
     the only one that suits the `example` is that."""
-    found, unnamed = dict[str, str](), list[str]()
+    found, unnamed = dict[str, Draft](), list[Draft]()
     for block in _BLOCK.finditer("\n" + reply):
         language, _, _ = block["info"].strip().partition(" ")
         names: list[str] = _PATH.findall(block["before"]) or _PATH.findall(block["info"])
         content = _outdented(block["content"], block["indent"])
+        at = block.start("content") - 1
         if head := _HEAD.match(content):
-            names, content = [head["path"]], content[head.end() :]
+            names, content, at = [head["path"]], content[head.end() :], at + head.end()
         names = [name for name in names if _suits(name, language)] or names
         if language in _COMMANDS and not _suits("".join(names[-1:]), language):
             continue
         if content.strip() in ("", _PLACEHOLDER):
             continue
+        draft = Draft("".join(names[-1:]).removeprefix("./"), content, None if block["indent"] else at)
         if names:
-            found[names[-1].removeprefix("./")] = content
+            found[draft.path] = draft
         elif _suits(example, language):
-            unnamed.append(content)
+            unnamed.append(draft)
     if not found and example and len(unnamed) == 1:
-        return [(example, unnamed[0])]
-    return list(found.items())
+        return [msgspec.structs.replace(unnamed[0], path=example)]
+    return list(found.values())
+
+
+def said_otherwise(
+    reply: str, drafts: Sequence[Draft], alternatives: Sequence[Alternative]
+) -> tuple[Alternative, ...]:
+    """Those of the alternatives that change what stands in the lines of a file, placed in its content: one
+    for each place and text, and no blanks, fences or comments."""
+    found: list[Alternative] = []
+    for each in alternatives:
+        new, old = each.text.strip(), each.instead.strip()
+        if not new or new == old or "`" in new or not reply.startswith(each.instead, each.at):
+            continue
+        for index, draft in enumerate(drafts):
+            at = -1 if draft.at is None else each.at - draft.at
+            line = draft.content[draft.content.rfind("\n", 0, max(at, 0)) + 1 : max(at, 0)] + each.text
+            if 0 <= at < len(draft.content) and not _COMMENT.match(line):
+                found.append(msgspec.structs.replace(each, at=at, call=index))
+    return tuple(found[:_MOST_ALTERNATIVES])
+
+
+def start_of(drafts: Sequence[tuple[str, str]], index: int, until: int) -> str:
+    """The beginning of a reply with these files, up to so many characters of one of them."""
+    shown = [block(path, content.removesuffix("\n")) for path, content in drafts[:index]]
+    path, content = drafts[index]
+    opened, _, _ = block(path, "\n").partition("\n\n")
+    return "\n\n".join([*shown, f"{opened}\n{content[:until]}"])
 
 
 def _outdented(content: str, indent: str) -> str:
@@ -220,12 +265,7 @@ def ran_program(arguments: str) -> bool:
     return _PROGRAM_END in arguments
 
 
-def _calls(
-    reply: str, kept: Collection[str], example: str, *, is_program: bool
-) -> list[tuple[str, dict[str, str]]]:
-    if not is_program:
-        files = [each for each in drafted(reply, example) if each[0] not in kept]
-        return [(WRITE, {"path": path, "content": content}) for path, content in files]
+def _run_of(reply: str) -> list[tuple[str, dict[str, str]]]:
     program = program_in(reply)
     command = f"python3 - <<'{_PROGRAM_END}'\n{program.rstrip()}\n{_PROGRAM_END}"
     return [(SHELL, {"command": command})] if program else []
@@ -251,14 +291,21 @@ async def blocks(
                     held, has_calls = "", False
                     yield item
                 case ReplyFinished():
-                    calls = [] if has_calls else _calls(held, kept, example, is_program=is_program)
+                    found = [] if has_calls or is_program else drafted(held, example)
+                    files = [each for each in found if each.path not in kept]
+                    calls = [(WRITE, {"path": each.path, "content": each.content}) for each in files]
+                    if is_program and not has_calls:
+                        calls = _run_of(held)
                     if held and not calls:
                         yield TextDelta(text=held)
                     for index, (name, arguments) in enumerate(calls):
                         text = msgspec.json.encode(arguments).decode()
                         yield CallDelta(index=index, name=name, arguments=text)
                     is_call = bool(calls) and item.stop == "end"
-                    yield msgspec.structs.replace(item, stop="calls") if is_call else item
+                    placed = said_otherwise(held, files, item.alternatives)
+                    yield msgspec.structs.replace(
+                        item, stop="calls" if is_call else item.stop, alternatives=placed
+                    )
                 case CallDelta():
                     has_calls = True
                     yield item

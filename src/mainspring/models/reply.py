@@ -54,6 +54,11 @@ class ReplyBuilder:
             case CallDelta():
                 self._add_call(delta)
 
+    @property
+    def text(self) -> str:
+        """What was said so far, without thoughts and calls."""
+        return "".join(piece for part in self._parts if part.kind is Text for piece in part.pieces)
+
     def parts(self, step: int) -> tuple[Part, ...]:
         """The parts in the order in which they began, empty texts left out."""
         index = 0

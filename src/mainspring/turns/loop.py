@@ -11,11 +11,11 @@ from __future__ import annotations
 from mainspring.errors import BadRequest, ContextOverflow, MediaRefused, ModelError
 from mainspring.events import AssistantSaid, CallStarted, NoteAdded
 from mainspring.folds.ledger import STEP, Refusal
-from mainspring.models import Model, Request, UserMessage
+from mainspring.models import Request
 from mainspring.turns.calls import run_calls
 from mainspring.turns.endings import End, refused, run_to_end
 from mainspring.turns.failover import await_quota, fail_over
-from mainspring.turns.model_request import NothingLeft, ask
+from mainspring.turns.model_request import NothingLeft, ask, first_message
 from mainspring.turns.output import check_output
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.small import as_asked, is_asked_for_effect, told_dropped
@@ -92,7 +92,7 @@ async def _step(runtime: Runtime) -> End | None:
         Request(
             system=state.prompt.system,
             tools=state.prompt.tools,
-            messages=[*_first_message(model, state.prompt.context), *messages],
+            messages=[*first_message(model, state.prompt.context), *messages],
             max_output_tokens=reservation.max_output_tokens,
             effort=state.effort,
             schema=state.output_schema,
@@ -111,7 +111,13 @@ async def _step(runtime: Runtime) -> End | None:
         return None
     if request.short is None:  # else less was sent than the history holds
         runtime.history.measured(finished.usage.input_tokens, state.prompt_size)
-    said = AssistantSaid(step=step, parts=reply.parts(step), stop=finished.stop, heard_seq=heard_seq)
+    said = AssistantSaid(
+        step=step,
+        parts=reply.parts(step),
+        stop=finished.stop,
+        heard_seq=heard_seq,
+        alternatives=finished.alternatives,
+    )
     said = runtime.recorder.hidden(said)
     starts: list[CallStarted] = []
     try:
@@ -120,11 +126,6 @@ async def _step(runtime: Runtime) -> End | None:
         noted = told_dropped(finished.dropped)
         await settle(runtime, reservation, finished.usage, said, *noted, *starts, speed=finished.speed)
     return None
-
-
-def _first_message(model: Model, context: str) -> list[bytes]:
-    """What a session is told before all that was said, whatever of that is undone or made short."""
-    return [model.encode(UserMessage(text=context))] if context else []
 
 
 async def _answered(runtime: Runtime) -> End | None:

@@ -15,7 +15,7 @@ import msgspec
 
 from mainspring.errors import ModelError
 from mainspring.events import CallDelta, Delta, RequestFailed, Usage
-from mainspring.models import Model, ReplyFinished, Request, Retrying
+from mainspring.models import Model, ReplyFinished, Request, Retrying, UserMessage
 from mainspring.models.output import most_characters
 from mainspring.models.reply import ReplyBuilder
 from mainspring.secrets.deltas import RedactedDeltas
@@ -24,6 +24,11 @@ from mainspring.turns.runtime import Runtime
 from mainspring.turns.spend import Reservation, settle, settle_broken
 
 _CHARACTERS_PER_TOKEN = 4
+
+
+def first_message(model: Model, context: str) -> list[bytes]:
+    """What a session is told before all that was said, whatever of that is undone or made short."""
+    return [model.encode(UserMessage(text=context))] if context else []
 
 
 class NothingLeft(ModelError):

@@ -35,14 +35,16 @@ from mainspring.models.drafts import (
 from mainspring.tools import MAX_TEXT
 from mainspring.tools.primer import Primed
 from mainspring.turns.runtime import Runtime
-from mainspring.turns.stuck import hotter
+from mainspring.turns.stuck import hotter, place_of
 from mainspring.workspace.affected import is_test
 
+CLOSING = "Say in one short sentence what you changed."
+_ALTERNATIVES = 8
+"""Tokens of each place of a reply with files that a server is asked to tell of, where tests can decide."""
 _RESULT_TEXT = 6_000
 _MAX_TASK = 8_000
 _MAX_WHOLE_BYTES = 4_000
 _PASSED = "If all that was asked is done, answer now."
-_CLOSING = "Say in one short sentence what you changed."
 _IDLE = (
     "You have changed nothing and run nothing. If the task needs that, do it now with the tools; otherwise"
     " repeat your answer."
@@ -111,7 +113,7 @@ async def as_asked(runtime: Runtime, request: Request) -> Request:
     the task and its files. What a program or the user's own files tell it stays. Tests that the task does not
     name are kept as they are."""
     prompt, messages = runtime.state.prompt, request.messages
-    is_closing = is_said(messages, _CLOSING)
+    is_closing = is_said(messages, CLOSING)
     if prompt.profile != "small" or not (is_closing or is_asked(messages)):
         return request
     is_ours = any(part.name == "work" and part.size == len(request.system) for part in prompt.parts)
@@ -119,14 +121,18 @@ async def as_asked(runtime: Runtime, request: Request) -> Request:
     messages = messages[1:] if is_plain else messages
     task, shown = await _task(runtime), await _shown(runtime)
     kept = tuple(path for path in shown if is_test(path) and path not in task)
+    is_off = is_closing or runtime.workbench.work.alternatives == "off"
+    place = None if is_off else await place_of(runtime)
+    request = msgspec.structs.replace(
+        request, alternatives=_ALTERNATIVES if place and place.checks else 0, kept_files=kept
+    )
     short = msgspec.structs.replace(
         request,
         system="" if is_ours else request.system,
         messages=without_pages(messages) if is_closing else alone(messages),
         tools=() if is_closing else request.tools,
-        kept_files=kept,
     )
-    return msgspec.structs.replace(request, kept_files=kept, short=short)
+    return msgspec.structs.replace(request, short=short)
 
 
 async def _task(runtime: Runtime) -> str:
@@ -147,7 +153,7 @@ def after_tests(runtime: Runtime, changes: Sequence[FileChange], *, is_passed: b
         return ""
     if is_passed:
         is_draft = all(call.name == WRITE for call in runtime.state.last_reply.calls)
-        return f"\n{f'All tests pass. {_CLOSING}' if is_draft else _PASSED}"
+        return f"\n{f'All tests pass. {CLOSING}' if is_draft else _PASSED}"
     are_short = all(change.after and change.after.size <= _MAX_WHOLE_BYTES for change in changes)
     return f"\n\n{asked(_example([change.path for change in changes]))}" if are_short else ""
 
@@ -156,7 +162,7 @@ async def tell_untested(runtime: Runtime) -> None:
     """After a change that nothing tests: without a word a small model makes the same change again."""
     if runtime.state.prompt.profile == "small":
         is_program = any(ran_program(call.arguments) for call in runtime.state.last_reply.calls)
-        text = _CLOSING if is_program else _PASSED
+        text = CLOSING if is_program else _PASSED
         await runtime.record(NoteAdded(text=text, source=TESTS_SOURCE), is_durable=False)
 
 

@@ -93,7 +93,7 @@ async def lost_attempt(runtime: Runtime) -> End | None:
     is_program = any(ran_program(call.arguments) for call in calls)
     if not calls or any(call.name != WRITE and not is_program for call in calls):
         return None
-    place = await _place(runtime)
+    place = await place_of(runtime)
     if place is None:
         return None
     then = "the task is tried again" if place.attempt < place.attempts else "this was the last attempt"
@@ -111,8 +111,8 @@ async def lost_attempt(runtime: Runtime) -> End | None:
         return End("failed", f"The program wrote nothing into the file; {then}.")
     if any(isinstance(item.event, ChangesChecked) and item.event.unreadable for item in since):
         return End("failed", f"What was written cannot be read; {then}.")
-    is_failed = any(isinstance(item.event, SuiteEnded) and item.event.outcome == "failed" for item in since)
-    return End("failed", f"The tests fail; {then}.") if is_failed else None
+    ran = [item.event for item in since if isinstance(item.event, SuiteEnded)]
+    return End("failed", f"The tests fail; {then}.") if ran and ran[-1].outcome == "failed" else None
 
 
 async def _is_empty(runtime: Runtime, event: Event) -> bool:
@@ -125,29 +125,34 @@ async def _is_empty(runtime: Runtime, event: Event) -> bool:
     return not any(text.strip() for text in texts)
 
 
-class _Place(msgspec.Struct, frozen=True):
+class AttemptPlace(msgspec.Struct, frozen=True):
+    """Which of several attempts of a small model it is, and what decides between them."""
+
     attempt: int
     attempts: int
+    checks: tuple[str, ...]
 
 
 async def _is_tried_again(runtime: Runtime) -> bool:
     """Whether a small model has another attempt: what stands in its history it writes again, however it is
     sampled, and a fresh start is worth more than another word."""
-    place = await _place(runtime)
+    place = await place_of(runtime)
     return place is not None and place.attempt < place.attempts
 
 
-async def _place(runtime: Runtime) -> _Place | None:
-    """Which of several attempts of a small model this is."""
+async def place_of(runtime: Runtime) -> AttemptPlace | None:
+    """Where the open turn stands; None when it is no such attempt."""
     if runtime.state.prompt.profile != "small":
         return None
     last = [
         await runtime.journal.last(kind) for kind in ("AttemptsStarted", "AttemptStarted", "AttemptsEnded")
     ]
     match [recorded.event if recorded else None for recorded in last]:
-        case [AttemptsStarted(attempts=attempts), AttemptStarted(attempt=attempt), _] if attempts > 1:
+        case [AttemptsStarted(attempts=attempts, checks=checks), AttemptStarted(attempt=attempt), _] if (
+            attempts > 1
+        ):
             is_over = last[2] is not None and last[0] is not None and last[2].seq > last[0].seq
-            return None if is_over else _Place(attempt, attempts)
+            return None if is_over else AttemptPlace(attempt, attempts, checks)
         case _:
             return None
 

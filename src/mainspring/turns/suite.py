@@ -256,15 +256,16 @@ async def may_run(runtime: Runtime, command: str) -> bool:
         await runtime.sandbox()
     except SandboxError:
         return False  # a call of the agent would be told so
-    return await _is_unasked(runtime, _SHELL, command=command)
+    return await is_unasked(runtime, _SHELL, command=command)
 
 
 async def may_write(runtime: Runtime) -> bool:
     """Whether the agent could make a file without a question."""
-    return await _is_unasked(runtime, _WRITE, path="new.txt", content="")
+    return await is_unasked(runtime, _WRITE, path="new.txt", content="")
 
 
-async def _is_unasked(runtime: Runtime, tool: str, **arguments: str) -> bool:
+async def is_unasked(runtime: Runtime, tool: str, **arguments: str) -> bool:
+    """Whether the agent could make a call without a question."""
     text = msgspec.json.encode(arguments).decode()
     asked = CallAsked(call=f"{CALL_PREFIX}{runtime.last_seq}", name=tool, arguments=text)
     return bool(await startable(runtime, AssistantSaid(step=runtime.state.step, parts=(asked,))))

@@ -22,6 +22,7 @@ from mainspring.events import (
     NoteAdded,
 )
 from mainspring.folds.processes import news
+from mainspring.turns.alternatives import try_alternatives
 from mainspring.turns.calls import start, startable
 from mainspring.turns.endings import UNCLEAN, UNREVIEWED, End
 from mainspring.turns.runtime import Runtime
@@ -50,7 +51,7 @@ async def check_guards(runtime: Runtime) -> End | None:
         await runtime.upkeep.guard.after_step(runtime)
     if runtime.upkeep.review and (problem := await runtime.upkeep.review(runtime)):
         return End("failed", problem, UNREVIEWED)
-    if end := await lost_attempt(runtime):
+    if (end := await lost_attempt(runtime)) and not await try_alternatives(runtime):
         return end
     await sample_as_usual(runtime)
     tripped = runtime.guards.check()

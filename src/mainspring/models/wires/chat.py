@@ -30,9 +30,10 @@ from mainspring.models.output import fitting_effort
 from mainspring.models.providers import ChatQuirks
 from mainspring.models.structured import named_schema
 from mainspring.models.wires.cache_marks import CACHE_MARK, marked_for_cache, with_cache_mark
-from mainspring.models.wires.counts import Count, counted, number
+from mainspring.models.wires.chat_usage import TokenUsage, usage_of
 from mainspring.models.wires.fragments import Calls, Details, Fragment
 from mainspring.models.wires.http import StreamReader
+from mainspring.models.wires.likely import Likely
 from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text, spoken, wire_name
 from mainspring.models.wires.wire import Options, Wire
 
@@ -124,6 +125,10 @@ class ChatModel(Wire):
             ]
         if request.must_call:
             fields["tool_choice"] = "required"
+        if request.alternatives:
+            fields |= {"logprobs": True, "top_logprobs": request.alternatives}
+        if request.stops:
+            fields["stop"] = request.stops
         return fields
 
     def _takes_schema(self, request: Request) -> bool:
@@ -164,6 +169,8 @@ class ChatModel(Wire):
 
     def _messages(self, request: Request) -> Sequence[bytes]:
         messages = self._bridged(super()._messages(request))
+        if request.start:
+            messages = [*messages, ENCODER.encode({"role": "assistant", "content": request.start})]
         return marked_for_cache(messages) if self._is_marked() else messages
 
     def _bridged(self, messages: Sequence[bytes]) -> Sequence[bytes]:
@@ -225,6 +232,9 @@ def _results(message: ResultsMessage, bridge: bytes) -> bytes:
     return b",".join(encoded)
 
 
+_NOTHING = msgspec.Raw()
+
+
 class _Piece(msgspec.Struct):
     """Content in parts: `thinking` holds a list of pieces in turn."""
 
@@ -242,33 +252,16 @@ class _Delta(msgspec.Struct, gc=False):
     tool_calls: list[Fragment] | None = None
 
 
-class _InputDetails(msgspec.Struct):
-    cached_tokens: Count = None
-    cache_write_tokens: Count = None
-
-
-class _OutputDetails(msgspec.Struct):
-    reasoning_tokens: Count = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: Count = None
-    completion_tokens: Count = None
-    total_tokens: Count = None
-    prompt_cache_hit_tokens: Count = None
-    prompt_tokens_details: _InputDetails | None = None
-    completion_tokens_details: _OutputDetails | None = None
-
-
 class _Choice(msgspec.Struct, gc=False):
     delta: _Delta | None = None
     message: _Delta | None = None
     finish_reason: str | None = None
-    usage: _Usage | None = None
+    usage: TokenUsage | None = None
+    logprobs: msgspec.Raw = _NOTHING
 
 
 class _Groq(msgspec.Struct):
-    usage: _Usage | None = None
+    usage: TokenUsage | None = None
 
 
 class _Timings(msgspec.Struct):
@@ -285,7 +278,7 @@ class _Timings(msgspec.Struct):
 
 class _Chunk(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: TokenUsage | None = None
     timings: _Timings | None = None
     x_groq: _Groq | None = None
     error: Any = None
@@ -314,6 +307,7 @@ class _Reader:
         self._finish = ""
         self._usage = Usage()
         self._timings: _Timings | None = None
+        self._likely = Likely()
         self._has_refused = False
         self.is_done = False
 
@@ -328,13 +322,15 @@ class _Reader:
         items: list[StreamItem] = []
         for choice in chunk.choices or ():
             delta = choice.delta or choice.message
+            if choice.logprobs:
+                self._likely.add(choice.logprobs)
             if delta is not None:
                 self._add(delta, items)
             if choice.finish_reason:
                 self._finish = choice.finish_reason
             usage = usage or choice.usage
         if usage is not None:
-            self._usage = _counted(usage)
+            self._usage = usage_of(usage)
         self._timings = chunk.timings or self._timings
         return items
 
@@ -349,7 +345,8 @@ class _Reader:
         if stop in ("end", "calls"):
             stop = "calls" if self._calls.count else "end"
         speed = self._timings.speed() if self._timings else None
-        finished = ReplyFinished("refused" if self._has_refused else stop, self._usage, speed)
+        stop = "refused" if self._has_refused else stop
+        finished = ReplyFinished(stop, self._usage, speed, alternatives=self._likely.alternatives())
         sealed = self._details.sealed()
         return [ThinkingDelta(opaque=sealed, wire=WIRE), finished] if sealed else [finished]
 
@@ -382,19 +379,3 @@ def _from_pieces(pieces: list[_Piece]) -> list[StreamItem]:
         elif piece.text:
             items.append(TextDelta(text=piece.text))
     return items
-
-
-def _counted(usage: _Usage) -> Usage:
-    sent, written = number(usage.prompt_tokens), number(usage.completion_tokens)
-    given, made = usage.prompt_tokens_details, usage.completion_tokens_details
-    reasoning = number(made.reasoning_tokens) if made else 0
-    # Some count reasoning beside the completion, not in it; the total tells.
-    if reasoning and number(usage.total_tokens) == sent + written + reasoning:
-        written += reasoning
-    return counted(
-        sent,
-        written,
-        cached=(given.cached_tokens if given else None) or usage.prompt_cache_hit_tokens,
-        cache_written=given.cache_write_tokens if given else 0,
-        reasoning=reasoning,
-    )
