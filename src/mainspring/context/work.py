@@ -24,8 +24,8 @@ class WorkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     their result is another one. Only what may run without asking is run; a run that takes too long is the
     last one of its session. Unset: `affected` for small models, else `off`."""
     alternatives: Literal["on", "off"] = "on"
-    """Where tests still fail after a small model wrote whole files, try the lines that it nearly wrote instead,
-    as its server tells them (`logprobs`), one after the other, and keep the first with which they pass."""
+    """Where tests still fail after a small model wrote whole files, try the lines that it nearly wrote, as
+    its server tells them (`logprobs`), one after the other, and keep the first with which they pass."""
     delegate: Literal["on", "off", "tasks"] = "on"
     """Offer the model the tool `delegate`, which gives work to agents with a context of their own; with
     `tasks` also the tool `tasks`, which has a graph of tasks done by them (about 200 tokens more). Small
