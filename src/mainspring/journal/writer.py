@@ -124,8 +124,8 @@ class Writer:
         self._queue.put(item)
 
     def append_now(self, item: Append) -> bool:
-        """Writes in the thread of the caller, who has nothing in the queue, and tells before it returns; False
-        when that might take long, and then nothing was done."""
+        """Writes in the thread of the caller, who has nothing in the queue, and tells before it returns.
+        False when that might take long; then nothing was done."""
         if self._quick_commits < _QUICK_COMMITS or len(_open) > 1 or not self._is_small(item):
             return False
         if not self._turn.acquire(blocking=False):
