@@ -7,7 +7,7 @@ import pytest
 from mainspring.disk.owner import LOCK_NAME
 from mainspring.errors import JournalOwned, JournalUnwritable
 from mainspring.events import Event, UserSaid
-from mainspring.journal import sqlite
+from mainspring.journal import sqlite, tables, writer
 from tests.journal.samples import write
 from tests.synced_disk import SyncedDisk
 
@@ -96,6 +96,142 @@ def disk():
     broken.disk.unregister()
 
 
+@pytest.fixture(params=["by the thread", "by who appends"])
+def written(request, monkeypatch):
+    """Who writes, however quick the disk is."""
+    monkeypatch.setattr(writer, "_open", set())
+    monkeypatch.setattr(writer, "_QUICK_S", 3600.0)
+    monkeypatch.setattr(writer, "_QUICK_COMMITS", 0 if request.param == "by who appends" else 10**9)
+
+
+@pytest.fixture
+def quick_disk(monkeypatch):
+    monkeypatch.setattr(writer, "_open", set())  # what another test left open does not count
+    monkeypatch.setattr(writer, "_QUICK_S", 3600.0)
+    monkeypatch.setattr(writer, "_QUICK_COMMITS", 8)
+
+
+class Signalled(BaseException):
+    """What the handler of a signal raises."""
+
+
+def is_at_once(journal, *events: Event) -> bool:
+    """Whether an append is over before the event loop has turned once."""
+    append = journal.append(*events)
+    try:
+        append.send(None)
+    except StopIteration:
+        return True
+    append.close()
+    return False
+
+
+async def grown(store, session: str):
+    """A journal whose disk has shown itself to be quick."""
+    journal = await store.create(session)
+    for number in range(8):
+        await journal.append(UserSaid(text=str(number)))
+    return journal
+
+
+@pytest.mark.usefixtures("quick_disk")
+def test_who_appends_to_a_quick_disk_writes_unless_another_journal_is_open_or_there_is_much(store):
+    async def work() -> None:
+        journal = await store.create("one")
+        assert not is_at_once(journal, UserSaid(text="not yet known to be quick"))
+        await journal.last_seq()
+        await journal.close()
+        journal = await grown(store, "two")
+        assert is_at_once(journal, UserSaid(text="quick"))
+        durable = store.shelf.file("two")
+        assert durable.last().event.text == "quick"
+        durable.close()
+        assert not is_at_once(journal, UserSaid(text="x" * 20_000))
+        other = await store.create("three")
+        assert not is_at_once(journal, UserSaid(text="two are open"))
+        await journal.append(UserSaid(text="behind it"))
+        await other.close()
+        await journal.append(UserSaid(text="behind that"))
+        assert is_at_once(journal, UserSaid(text="alone again"))
+        written = await journal.read(after=8)
+        assert [item.event.text[:8] for item in written] == [
+            *("quick", "xxxxxxxx", "two are ", "behind i", "behind t", "alone ag")
+        ]
+        assert (await journal.verify()).problem == ""
+        await journal.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("quick_disk")
+def test_nobody_is_held_up_by_a_disk_that_was_slow(store, monkeypatch):
+    async def work() -> None:
+        journal = await grown(store, "one")
+        assert is_at_once(journal, UserSaid(text="quick"))
+        monkeypatch.setattr(writer, "_QUICK_S", 0.0)
+        assert is_at_once(journal, UserSaid(text="slow"))
+        assert not is_at_once(journal, UserSaid(text="after it"))
+        await journal.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("quick_disk")
+def test_nobody_is_held_up_by_a_file_that_is_locked(store):
+    async def work() -> None:
+        journal = await grown(store, "one")
+        other = apsw.Connection(str(store.directory("one") / tables.FILE_NAME))
+        other.execute("BEGIN IMMEDIATE")
+        appended = asyncio.create_task(journal.append(UserSaid(text="waits")))
+        await asyncio.sleep(0)
+        assert not appended.done()
+        other.execute("ROLLBACK")
+        other.close()
+        [recorded] = await appended
+        assert recorded.seq == 9
+        await journal.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("quick_disk")
+def test_who_appends_without_end_lets_others_work(store):
+    async def work() -> None:
+        journal = await grown(store, "one")
+        is_heard = asyncio.Event()
+        asyncio.get_running_loop().call_soon(is_heard.set)
+        for _ in range(100):
+            if is_heard.is_set():
+                break
+            await journal.append(UserSaid(text="on and on"))
+        assert is_heard.is_set()
+        await journal.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("quick_disk")
+def test_a_signal_in_the_middle_of_a_write_leaves_nothing_of_it(store):
+    async def work() -> None:
+        journal = await grown(store, "one")
+        connection = journal._writer._connection
+
+        def interrupt() -> bool:
+            raise Signalled
+
+        connection.set_commit_hook(interrupt)
+        with pytest.raises(Signalled):
+            await journal.append(UserSaid(text="interrupted"))
+        connection.set_commit_hook(None)
+        [recorded] = await journal.append(UserSaid(text="goes on"))
+        assert recorded.seq == 9
+        assert (await journal.verify()).problem == ""
+        await journal.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("written")
 def test_what_was_numbered_and_cannot_be_written_is_raised_by_the_next_append_and_made_up_for(store, disk):
     async def work() -> None:
         journal = await store.create("one")
@@ -126,6 +262,7 @@ def test_what_was_numbered_and_cannot_be_written_is_raised_by_the_next_append_an
     asyncio.run(work())
 
 
+@pytest.mark.usefixtures("written")
 def test_what_was_numbered_and_cannot_be_written_last_is_raised_by_close(store, disk, monkeypatch):
     monkeypatch.setattr(sqlite, "_DURABLE_WITHIN_S", 3600.0)
 
@@ -146,6 +283,7 @@ def test_what_was_numbered_and_cannot_be_written_last_is_raised_by_close(store, 
     asyncio.run(work())
 
 
+@pytest.mark.usefixtures("written")
 def test_an_event_that_no_journal_keeps_takes_no_numbered_one_along(store):
     async def work() -> None:
         journal = await store.create("one")
@@ -161,6 +299,7 @@ def test_an_event_that_no_journal_keeps_takes_no_numbered_one_along(store):
     asyncio.run(work())
 
 
+@pytest.mark.usefixtures("written")
 def test_who_lost_a_session_before_its_first_event_leaves_it_to_who_took_it(store):
     async def work() -> None:
         journal = await store.create("one")
@@ -173,6 +312,7 @@ def test_who_lost_a_session_before_its_first_event_leaves_it_to_who_took_it(stor
     asyncio.run(work())
 
 
+@pytest.mark.usefixtures("written")
 def test_events_that_are_numbered_beside_an_append_that_is_under_way_stand_in_the_order_they_were_told(store):
     async def work() -> None:
         journal = await store.create("one")

@@ -145,6 +145,31 @@ def test_bytes_that_are_not_the_protocol_never_escape_as_foreign_errors(
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("end", [b"zz\r\n", b"%x\r\ndata: [[[[\n\n\r\n0\r\n\r\n" % 12, b""])
+def test_what_came_together_with_a_fault_is_given_before_it(end: bytes) -> None:
+    """What a model said is paid for, also when the rest of it cannot be read."""
+    said = b'data: {"choices":[{"delta":{"content":"%s"}}]}\n\n'
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(said % word), said % word) for word in (b"one", b"two"))
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunks + end)
+        writer.close()
+        await writer.wait_closed()
+
+    async def run() -> list[StreamItem]:
+        items: list[StreamItem] = []
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            model = ChatModel("test/m", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "k", "m")
+            with pytest.raises(errors.NetworkFailed):
+                async for item in model.stream(REQUEST):
+                    items.append(item)  # noqa: PERF401 - what came before the error counts
+            await model.close()
+        return items
+
+    assert asyncio.run(run()) == [TextDelta(text="one"), TextDelta(text="two")]
+
+
 def test_a_key_that_cannot_be_sent_is_a_matter_of_the_key() -> None:
     async def run() -> None:
         model = ChatModel("test/m", "http://127.0.0.1:9/v1", "sk-…", "m", key_variable="THE_KEY")

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import shutil
 import tempfile
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.context.history import History, Projection, load_history
 from mainspring.context.media import HistoryMedia
 from mainspring.events import (
+    ApprovalAsked,
+    AssistantSaid,
+    CallAsked,
+    CallEnded,
+    CallStarted,
+    ChildStarted,
     Compacted,
     Media,
     ModeChosen,
@@ -27,6 +34,7 @@ from mainspring.events import (
     Recorded,
     SessionStarted,
     SpendReserved,
+    TurnEnded,
     TurnStarted,
     Undone,
     UserSaid,
@@ -72,6 +80,11 @@ def facts(state: State) -> dict[str, Any]:
     return {name: fact for name, fact in facts_of(state).items() if name != "_vault"}
 
 
+def encoded(state: State) -> bytes:
+    """Every byte counts: what a map has first is what came first."""
+    return msgspec.json.encode(record_of(state, None))
+
+
 def keep(path: Path, journal: MemoryJournal, at: int, vault: Vault | None = None) -> None:
     vault = vault or Vault()
 
@@ -109,7 +122,7 @@ def test_what_was_kept_at_any_event_and_the_rest_give_the_whole(plan: Any, cut: 
     assert found is not None
     whole = followed(recorded)
     assert facts(found.state) == facts(whole)
-    assert msgspec.json.encode(record_of(found.state, None)) == msgspec.json.encode(record_of(whole, None))
+    assert encoded(found.state) == encoded(whole)
     projected = asyncio.run(load_history(journal, MODEL.encode))
     is_rebuilt = any(isinstance(item.event, Compacted | Undone) for item in recorded[at:])
     assert (found.history is None) == is_rebuilt
@@ -117,6 +130,34 @@ def test_what_was_kept_at_any_event_and_the_rest_give_the_whole(plan: Any, cut: 
         assert messages(found.history) == messages(projected)
         assert found.history.is_answered == projected.is_answered
         assert found.history.estimated_tokens(0) == projected.estimated_tokens(0)
+
+
+@pytest.mark.parametrize("order", list(permutations("abc")))
+def test_what_a_fold_has_in_the_order_it_came_in_is_given_back_in_that_order(
+    tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    asked = tuple(CallAsked(call=call, name="do", arguments="{}") for call in ("b", "c", "a"))
+    journal = journal_of(
+        *EVENTS,
+        AssistantSaid(step=5, parts=asked),
+        *(CallStarted(call=call, tool="do") for call in order),
+        *(ChildStarted(child=f"child-{call}", task="Do it.", call=call) for call in order),
+        *(ApprovalAsked(call=call, tool="do", arguments="{}", arguments_sha256="x") for call in order),
+        TurnEnded(turn=1, ending="blocked", steps=5),
+        TurnStarted(turn=2),
+        *(CallEnded(call=call, outcome="ok", output=call) for call in order),
+    )
+    whole, projected = followed(journal.recorded), asyncio.run(load_history(journal, MODEL.encode))
+    for at in range(1, len(journal.recorded) + 1):
+        keep(tmp_path / "kept", journal, at)
+        found = load(tmp_path / "kept", journal)
+        assert found is not None
+        assert encoded(found.state) == encoded(whole)
+        assert tuple(found.state.children.open) == tuple(f"child-{call}" for call in order)
+        assert found.history is not None
+        assert messages(found.history) == messages(projected)
+    results = msgspec.json.decode(messages(projected)[-1])["results"]
+    assert [result["call"] for result in results] == ["b", "c", "a"]
 
 
 def test_everything_that_a_fold_remembers_is_kept() -> None:

@@ -58,7 +58,7 @@ class Requests(msgspec.Struct, frozen=True):
 
     open: Mapping[str, ApprovalAsked] = {}
     closed: Mapping[str, str] = {}
-    left: frozenset[str] = frozenset()
+    left: tuple[str, ...] = ()
     unused: tuple[tuple[ApprovalAsked, ApprovalGiven], ...] = ()
     added: Mapping[str, tuple[ApprovalAdded, ...]] = {}
     owners: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Requests(msgspec.Struct, frozen=True):
             case TurnEnded():
                 return self._ended(event)
             case AssistantSaid():
-                return msgspec.structs.replace(self, open={}, closed={}, left=frozenset(), added={})
+                return msgspec.structs.replace(self, open={}, closed={}, left=(), added={})
             case Undone():
                 return self._close_all("it was undone")
             case _:
@@ -123,7 +123,7 @@ class Requests(msgspec.Struct, frozen=True):
             self,
             open={**self.open, event.call: event},
             closed=closed,
-            left=self.left - {event.call},
+            left=tuple(call for call in self.left if call != event.call),
             added={call: each for call, each in self.added.items() if call != event.call},
         )
 
@@ -135,7 +135,7 @@ class Requests(msgspec.Struct, frozen=True):
 
     def _ended(self, event: TurnEnded) -> Requests:
         if event.ending in KEEPS_CALLS_OPEN:
-            return msgspec.structs.replace(self, left=frozenset(self.open))
+            return msgspec.structs.replace(self, left=tuple(self.open))
         return self._close_all("its turn has ended")
 
     def _led_by(self, event: Consenting) -> Requests:
@@ -180,7 +180,7 @@ class Requests(msgspec.Struct, frozen=True):
 
     def _close_all(self, why: str) -> Requests:
         closed = {**self.closed, **dict.fromkeys(self.open, why)}
-        return msgspec.structs.replace(self, open={}, closed=closed, left=frozenset(), unused=(), added={})
+        return msgspec.structs.replace(self, open={}, closed=closed, left=(), unused=(), added={})
 
 
 def _is_same(asked: ApprovalAsked, question: ApprovalAsked) -> bool:

@@ -27,6 +27,7 @@ Parts = tuple[JournalFile, Writer, Ownership]
 
 _WAITING_BYTES = 1024 * 1024
 _DURABLE_WITHIN_S = 0.02
+_IN_A_ROW = 16
 
 
 class SqliteReader:
@@ -82,7 +83,7 @@ class SqliteJournal(SqliteReader):
         self._numbered: list[tuple[Recorded, Body]] = []
         self._is_owing = False
         self._has_failed = False
-        self._under_way = 0
+        self._under_way = self._in_a_row = 0
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -184,18 +185,27 @@ class SqliteJournal(SqliteReader):
         if self._is_closed:
             raise RuntimeError(f"the journal of session {self.session} is closed")
         waiting = Waiting(self._loop)
-        self._hand_over(waiting, events, blobs)
+        if self._hand_over(waiting, events, blobs):
+            self._in_a_row += 1
+            if self._in_a_row == _IN_A_ROW:
+                self._in_a_row = 0
+                await asyncio.sleep(0)  # whoever records without end shall not be alone
         return await waiting.result()
 
     def _hand_over(
         self, waiting: Waiting, events: Sequence[Event], blobs: Sequence[tuple[str, bytes]]
-    ) -> None:
+    ) -> bool:
+        """Has events written; whether that is done already, because nobody else is in the way."""
         encoded = [hashchain.encoded(event) for event in events]  # what raises takes no numbered event along
         numbered, self._numbered = self._numbered, []
         numbered_seq = self._told_seq
+        if self._under_way == 0 and waiting.is_heard:
+            told = partial(self._appended, waiting, numbered_seq)
+            if self._writer.append_now(Append(events, encoded, blobs, told, numbered)):
+                return True
 
         def tell(recorded: Sequence[Recorded], error: BaseException | None) -> None:
-            told = partial(self._appended, waiting, recorded, error, numbered_seq)
+            told = partial(self._heard, waiting, numbered_seq, recorded, error)
             try:
                 self._loop.call_soon_threadsafe(told)
             except RuntimeError:
@@ -205,15 +215,25 @@ class SqliteJournal(SqliteReader):
 
         self._writer.append(Append(events, encoded, blobs, tell, numbered))
         self._under_way += 1
+        return False
+
+    def _heard(
+        self,
+        waiting: Waiting,
+        numbered_seq: int,
+        recorded: Sequence[Recorded],
+        error: BaseException | None,
+    ) -> None:
+        self._under_way -= 1
+        self._appended(waiting, numbered_seq, recorded, error)
 
     def _appended(
         self,
         waiting: Waiting,
+        numbered_seq: int,
         recorded: Sequence[Recorded],
         error: BaseException | None,
-        numbered_seq: int,
     ) -> None:
-        self._under_way -= 1
         self._has_failed = error is not None
         waiting.end(recorded, error)  # wakes the caller in a later step of the loop, after the subscriber
         if error is not None:

@@ -37,7 +37,7 @@ CREATE TABLE blobs (
     sha256 BLOB PRIMARY KEY NOT NULL, size INTEGER NOT NULL, codec TEXT NOT NULL, data BLOB NOT NULL
 );
 """
-_BUSY_MS = 5000
+BUSY_MS = 5000
 
 
 WAL = "-wal"
@@ -68,7 +68,7 @@ def connect_writer(path: Path, session: str) -> apsw.Connection:
         _require_content(path, session)
         connection = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            connection.set_busy_timeout(_BUSY_MS)
+            connection.set_busy_timeout(BUSY_MS)
             _require_ours(connection, session)
             _prepare_for_writing(connection)
         except BaseException:
@@ -85,7 +85,7 @@ def connect_reader(path: Path, session: str, *, is_settled: bool) -> apsw.Connec
         uri = "file:" + quote(os.fspath(path.absolute())) + ("?immutable=1" if is_settled else "")
         connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
-            connection.set_busy_timeout(_BUSY_MS)
+            connection.set_busy_timeout(BUSY_MS)
             # A file that lost its tail is refused whole otherwise; this way its whole events can be read.
             connection.pragma("writable_schema", 1)
             connection.pragma("cell_size_check", 1)
@@ -97,7 +97,7 @@ def connect_reader(path: Path, session: str, *, is_settled: bool) -> apsw.Connec
 
 
 def _prepare_for_writing(connection: apsw.Connection) -> None:
-    connection.set_busy_timeout(_BUSY_MS)
+    connection.set_busy_timeout(BUSY_MS)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
     connection.wal_autocheckpoint(0)

@@ -16,6 +16,7 @@ class Waiting:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, is_heard: bool = True) -> None:
         self.told: asyncio.Future[Sequence[Recorded]] = loop.create_future()
+        self.is_heard = is_heard
         if not is_heard:
             self.told.cancel()
         self._is_over = False

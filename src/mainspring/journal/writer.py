@@ -1,9 +1,11 @@
-"""The one thread that writes a journal.
+"""The one that writes a journal: a thread of its own, or who appends, one at a time.
 
-Whatever waits when it turns to its queue is committed in one transaction, yet each append stands or falls by
-itself. What was not committed leaves no trace: number and hash of the next event come from the disk again.
-Only events that were numbered before they were given to it stay, and go first in the next transaction. It
-checkpoints while nobody waits. Knows nothing of event loops: each append brings whom to tell.
+Whatever waits when the thread turns to its queue is committed in one transaction, yet each append stands or
+falls by itself. What was not committed leaves no trace: number and hash of the next event come from the disk
+again. Only events that were numbered before they were given to it stay, and go first in the next transaction.
+It checkpoints while nobody waits. Where the disk is quick and no other journal is written, who appends does
+it without the thread: handing over would take as long again. Knows nothing of event loops: each append brings
+whom to tell.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -36,7 +38,10 @@ _PAGE_BYTES = 4096
 # A commit into a WAL that grows takes twice as long as one into a WAL that starts again after a checkpoint.
 _CHECKPOINT_PAGES = 1024 * 1024 // _PAGE_BYTES
 _CHECKPOINT_NOW_PAGES = 64 * _CHECKPOINT_PAGES
-
+_QUICK_S = 0.002
+"""How long whoever appends may be held up by a commit; so many in a row must have been quicker than that."""
+_QUICK_COMMITS = 8
+_SMALL_BYTES = hashchain.INLINE_BYTES
 
 Body = tuple[str, bytes]
 """The kind of an event, and what is kept of it."""
@@ -57,6 +62,18 @@ class Append(msgspec.Struct, frozen=True, gc=False):
     blobs: Sequence[tuple[str, bytes]]
     tell: Told
     numbered: Sequence[tuple[Recorded, Body]] = ()
+
+
+def _nobody(_recorded: Sequence[Recorded], _error: BaseException | None) -> None:
+    pass
+
+
+_Ended = tuple[Append, Sequence[Recorded], BaseException | None]
+_CHECKPOINT = Append((), (), (), _nobody)
+"""Asks the thread to look whether a checkpoint is due."""
+
+_open: set[int] = set()
+"""The writers of this process."""
 
 
 class ChainHead(msgspec.Struct, frozen=True, gc=False):
@@ -90,9 +107,13 @@ class Writer:
         self._owed: list[tuple[Recorded, Body]] = []
         self._wal_pages = 0
         self._connection.set_wal_hook(self._note_wal)
+        self._quick_commits = 0
+        self._turn = threading.Lock()
+        """Held by whoever works with the connection."""
         self._queue: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"journal {session}", daemon=True)
         self._thread.start()
+        _open.add(id(self))
 
     @property
     def end(self) -> tuple[int, int]:
@@ -101,6 +122,45 @@ class Writer:
 
     def append(self, item: Append) -> None:
         self._queue.put(item)
+
+    def append_now(self, item: Append) -> bool:
+        """Writes in the thread of the caller, who has nothing in the queue, and tells before it returns.
+        False when that might take long; then nothing was done."""
+        if self._quick_commits < _QUICK_COMMITS or len(_open) > 1 or not self._is_small(item):
+            return False
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if not self._begin_now():
+                return False
+            self._owed.extend(item.numbered)
+            [(_, recorded, error)] = self._write_each([item])
+        except BaseException:  # a signal comes to the thread of the event loop, anywhere
+            self._undo()
+            raise
+        finally:
+            self._turn.release()
+        if self._wal_pages > _CHECKPOINT_PAGES:
+            self._queue.put(_CHECKPOINT)
+        item.tell(recorded, error)
+        return True
+
+    def _is_small(self, item: Append) -> bool:
+        if self.waiting or item.blobs:
+            return False
+        return sum([len(body) for _, body in item.encoded]) <= _SMALL_BYTES
+
+    def _begin_now(self) -> bool:
+        """Begins a transaction, unless somebody else is in one or the disk has a fault."""
+        try:
+            self._connection.set_busy_timeout(0)
+            self._connection.execute("BEGIN IMMEDIATE")
+        except apsw.Error:
+            self._quick_commits = 0
+            return False
+        finally:
+            self._connection.set_busy_timeout(tables.BUSY_MS)
+        return True
 
     def anchor(self) -> None:
         """Keeps where the chain ends now in the file beside the journal."""
@@ -115,6 +175,7 @@ class Writer:
         """Returns when everything asked for before is written or refused, and the file is closed."""
         self._queue.put(None)
         self._thread.join()
+        _open.discard(id(self))
         wal = tables.wal_of(self._path)
         if self._anchor is None or not self._anchor.stamp or self._anchor.stamp != stamp_of(self._path, wal):
             self._keep_anchor(fresh_stamp(self._path, wal))
@@ -165,12 +226,16 @@ class Writer:
         try:
             while is_open:
                 batch, is_open = self._next_batch()
-                if batch:
-                    self._write_each(batch)
+                with self._turn:
+                    ended = self._write_each(batch) if batch else []
+                for item, recorded, error in ended:
+                    item.tell(recorded, error)
                 if self._wal_pages > (_CHECKPOINT_PAGES if self._queue.empty() else _CHECKPOINT_NOW_PAGES):
-                    self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
+                    with self._turn:
+                        self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
         except BaseException as error:
             # A fault of ours: nobody may wait for ever for a thread that is gone.
+            self._quick_commits = 0
             self._refuse(batch, error)
             while is_open:
                 batch, is_open = self._next_batch()
@@ -185,29 +250,30 @@ class Writer:
         batch: list[Append] = []
         item = self._queue.get()
         while item is not None:
-            batch.append(item)
+            if item is not _CHECKPOINT:
+                batch.append(item)
             self._owed.extend(item.numbered)
             if len(batch) == _GROUP or self._queue.empty():
                 return batch, True
             item = self._queue.get_nowait()
         return batch, False
 
-    def _write_each(self, batch: list[Append]) -> None:
+    def _write_each(self, batch: list[Append]) -> list[_Ended]:
+        """Writes what can be written, and gives whom to tell of what."""
         try:
             written = self._write(batch)
         except apsw.Error as error:
             self._undo()
             if len(batch) > 1:
-                for item in batch:
-                    self._write_each([item])
-            else:
-                self._refuse(batch, tables.explain(error, self._session))
+                return [ended for item in batch for ended in self._write_each([item])]
+            refusal = tables.explain(error, self._session)
         except JournalError as error:
             self._undo()
-            self._refuse(batch, error)
+            refusal = error
         else:
-            for item, recorded in zip(batch, written, strict=True):
-                item.tell(recorded, None)
+            return [(item, recorded, None) for item, recorded in zip(batch, written, strict=True)]
+        self._has_refused = True
+        return [(item, (), refusal) for item in batch]
 
     @property
     def is_stillborn(self) -> bool:
@@ -220,8 +286,9 @@ class Writer:
             item.tell((), error)
 
     def _write(self, batch: list[Append]) -> list[list[Recorded]]:
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
+        connection, began = self._connection, time.monotonic()
+        if not connection.in_transaction:
+            connection.execute("BEGIN IMMEDIATE")
         if not self._ownership.is_held:
             raise JournalOwned(
                 f"This process is no longer the owner of session {self._session}; it wrote nothing.",
@@ -246,6 +313,8 @@ class Writer:
             )
             head = self._insert(item.encoded, time_us, head)
         connection.execute("COMMIT")
+        is_quick = time.monotonic() - began < _QUICK_S
+        self._quick_commits = self._quick_commits + 1 if is_quick else 0
         self._head = self._durable_head = head
         self._owed.clear()
         self._is_empty = head.seq == 0
@@ -267,7 +336,7 @@ class Writer:
         return ChainHead(seq, time_us, hash_)
 
     def _undo(self) -> None:
-        self._head = None
+        self._head, self._quick_commits = None, 0
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 

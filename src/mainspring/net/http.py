@@ -100,6 +100,7 @@ class Connection:
         self._silence_s = silence_s
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
         self._unpacker: _Unpacker | None = None
+        self._is_over = False
         self._deadline = math.inf
         self._idle_since = 0.0
 
@@ -136,6 +137,7 @@ class Connection:
     ) -> ResponseHead:
         """Sends a request, and gives the head of the answer; `total_s` is for all of the answer."""
         self._deadline = time.monotonic() + total_s
+        self._is_over = False
         protocol = self._protocol
         head = protocol.send(asked) or b""
         data = protocol.send(h11.Data(data=body)) if body else b""
@@ -168,6 +170,8 @@ class Connection:
     async def drain(self) -> None:
         """Reads what follows after all that matters, mostly a few bytes that are here already: without them
         the connection cannot be used again."""
+        if self._is_over:
+            return
         with suppress(OSError):
             async with asyncio.timeout(_DRAIN_S):
                 while await self.read() is not None:
@@ -182,8 +186,16 @@ class Connection:
         return event
 
     async def _packed(self) -> bytes | None:
-        event = await self._event()
-        return bytes(event.data) if isinstance(event, h11.Data) else None
+        """All that is here of the body, once some is; None at its end."""
+        if self._is_over:
+            return None
+        event, pieces = await self._event(), list[bytes]()
+        with suppress(h11.RemoteProtocolError):  # raised again by whoever reads on
+            while isinstance(event, h11.Data):
+                pieces.append(bytes(event.data))
+                event = self._protocol.next_event()
+        self._is_over = event is not h11.NEED_DATA and not isinstance(event, h11.Data)
+        return b"".join(pieces) if pieces else None
 
     async def _received(self) -> bytes:
         """What comes next; silence is when nothing comes and nothing of what we say is taken."""

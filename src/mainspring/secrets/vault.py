@@ -12,8 +12,7 @@ import hashlib
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import msgspec
@@ -23,6 +22,7 @@ from mainspring.disk.shared_files import SharedFiles
 from mainspring.errors import ConfigError
 from mainspring.patterns import lazy_pattern
 from mainspring.secrets.encodings import DIGIT_RUN, digit_forms, last_digits, wrapped_forms, written_forms
+from mainspring.secrets.shapes import MAX_LEAD, is_hinted, shapes_in
 
 PLACEHOLDER = lazy_pattern(r"__secret_\w*?_[0-9a-f]{10}__")
 
@@ -36,6 +36,7 @@ _SURELY_CHARS = 16
 _KINDS = ("[a-z]", "[A-Z]", "[0-9]", r"[^a-zA-Z0-9_./ -]")
 _PLAIN_URL = lazy_pattern(r"\w+://[^@]*")
 _FOREIGN = lazy_pattern(r"[^\x00-\x7f]+")
+_WORD = lazy_pattern(r"\S+")
 _SPACED = lazy_pattern(r"\s|[^\x00-\x7f]")
 _MAX_HELD_CHARS = 64 * 1024
 _KEPT_CHARS = 8 * 1024
@@ -43,68 +44,6 @@ _SECRET_NAME = lazy_pattern(
     r"(?i)(secret|token|passw(or)?d|passphrase|api_?key|private_?key|credential|auth)"
     r"(?!or|s?_?(file|path|url|dir))"
 )
-_PRIVATE_KEY = (
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[A-Za-z0-9+/=\s:,\-]{0,20000}?"
-    r"(?:-----END [A-Z ]{0,40}-----|\Z)"
-)
-_SERVICES = (
-    r"(?:do[opr]_v1_[a-f0-9]{60,}|shpat_[a-fA-F0-9]{32}|dckr_pat_[A-Za-z0-9_-]{20,}|gsk_[A-Za-z0-9]{40,}"
-    r"|xai-[A-Za-z0-9]{60,}|hvs\.[A-Za-z0-9_-]{24,}|lin_api_[A-Za-z0-9]{30,}|GOCSPX-[A-Za-z0-9_-]{24,}"
-    r"|AGE-SECRET-KEY-1[A-Z0-9]{50,})"
-)
-_SHAPES: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("private_key", ("-----BEGIN ",), _PRIVATE_KEY),
-    (
-        "openai",
-        ("sk-",),
-        r"sk-(?:proj|ant|or|svcacct)-[A-Za-z0-9_-]{20,}|(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20,}",
-    ),
-    (
-        "github",
-        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-        r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
-    ),
-    ("gitlab", ("glpat-",), r"glpat-[A-Za-z0-9_-]{20,}"),
-    ("aws", ("AKIA", "ASIA"), r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    ("slack", ("xox",), r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    ("google", ("AIza",), r"AIza[A-Za-z0-9_-]{35}"),
-    ("stripe", ("k_live_", "k_test_"), r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-    ("huggingface", ("hf_",), r"hf_[A-Za-z0-9]{30,}"),
-    ("registry", ("npm_", "pypi-"), r"(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{40,})"),
-    ("sendgrid", ("SG.",), r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    ("slack_hook", ("hooks.slack.com/",), r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/]{20,}"),
-    ("discord_hook", ("/api/webhooks/",), r"(?<=/api/webhooks/)\d{10,}/[A-Za-z0-9_-]{50,}"),
-    ("telegram", (":AA",), r"(?<![A-Za-z0-9])\d{8,10}:AA[A-Za-z0-9_-]{30,}"),
-    (
-        "service",
-        (
-            "doo_v1_",
-            "dor_v1_",
-            "dop_v1_",
-            "shpat_",
-            "dckr_pat_",
-            "gsk_",
-            "xai-",
-            "hvs.",
-            "lin_api_",
-            "GOCSPX-",
-            "AGE-SECRET-KEY-1",
-        ),
-        _SERVICES,
-    ),
-    ("azure", ("AccountKey=",), r"(?<=AccountKey=)[A-Za-z0-9+/]{40,}={0,2}"),
-    ("jwt", ("eyJ",), r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
-    ("bearer", ("Bearer ",), r"(?<=Bearer )[A-Za-z0-9._~+/=-]{20,}"),
-    ("url", ("://",), r"(?<=://)[^\s/:@'\"<>]{1,64}:[^\s/@'\"<>]{3,}(?=@)"),
-    ("assigned_key", ("KEY=", "PWD="), r"(?<=[A-Z_](?:KEY|PWD)=)[^\s\"'$(){}<>]{12,}"),
-    ("assigned_token", ("SECRET=", "_TOKEN="), r"(?<=(?:SECRET|_TOKEN)=)[^\s\"'$(){}<>]{8,}"),
-    ("assigned_password", ("PASSWORD=",), r"(?<=PASSWORD=)[^\s\"'$(){}<>]{6,}"),
-)
-"""Name, what a text must contain for the shape to be looked for at all, and the shape."""
-
-_HINTS = tuple(hint for _, hints, _ in _SHAPES for hint in hints)
-_MAX_LEAD = max(map(len, _HINTS))
-"""What a shape wants before it is one of its hints, or hardly more than that."""
 
 
 class StoredVault(msgspec.Struct, frozen=True):
@@ -161,7 +100,7 @@ class Vault:
     def holds_secrets(self, data: bytes) -> bool:
         """Whether these bytes hold secrets, or our placeholders; nothing is learned from them."""
         text = data.decode("utf-8", "surrogateescape")
-        patterns = (self._showing, *(shape for _, shape in _shapes_in(text)))
+        patterns = (self._showing, *(shape for _, shape in shapes_in(text)))
         is_known = bool(self._values_in(text)) or bool(wrapped_forms(text, self._digits))
         return is_known or any(pattern.search(text) for pattern in patterns)
 
@@ -171,8 +110,8 @@ class Vault:
     def _redact_once(self, text: str) -> str:
         fresh = [
             (name, found[0])
-            for piece in (PLACEHOLDER.split(text) if _has_any(_HINTS, text) else ())
-            for name, shape in _shapes_in(piece)
+            for piece in (PLACEHOLDER.split(text) if is_hinted(text) else ())
+            for name, shape in shapes_in(piece)
             for found in shape.finditer(piece)
             if found[0] not in self._placeholders
         ]
@@ -240,11 +179,11 @@ class Vault:
 
     def held_from(self, text: str) -> int:
         """From where on a text could be the beginning of a secret or of a placeholder."""
-        words = [found.start() for found in re.finditer(r"\S+", text)]
+        words = [found.start() for found in _WORD.finditer(text)]
         at = words[-2] if len(words) > 1 else 0
         if text.endswith("\n"):
             at = len(text)  # a secret that goes on in the next line is looked for by itself below
-        if not _has_any(_HINTS, text[at:]):  # every shape begins with ASCII; many scripts have no spaces
+        if not is_hinted(text[at:]):  # every shape begins with ASCII; many scripts have no spaces
             at = max((found.end() for found in _FOREIGN.finditer(text, at)), default=at)
         opened = text.rfind("-----BEGIN ")
         if opened >= 0 and "-----END " not in text[opened:]:
@@ -254,11 +193,12 @@ class Vault:
         at = min(at, self._open_digits(text))
         if len(text) - at > _MAX_HELD_CHARS:
             at = len(text) - _KEPT_CHARS
-        wrapped = [found for _, found in wrapped_forms(text, self._digits)]
-        hiding = self._hiding([*wrapped, *self._values_in(text)], text)
-        spans = [found.span() for found in hiding.finditer(text)]
-        for _, shape in _shapes_in(text):  # what stands before it tells what it is
-            spans += [(max(found.start() - _MAX_LEAD, 0), found.end()) for found in shape.finditer(text)]
+        known = [found for _, found in wrapped_forms(text, self._digits)] + self._values_in(text)
+        spans: list[tuple[int, int]] = []
+        if known or "__secret_" in text:
+            spans += [found.span() for found in self._hiding(known, text).finditer(text)]
+        for _, shape in shapes_in(text):  # what stands before it tells what it is
+            spans += [(max(found.start() - MAX_LEAD, 0), found.end()) for found in shape.finditer(text)]
         for start, end in sorted(spans, key=lambda span: span[1], reverse=True):
             at = start if start < at <= end else at  # also what stands behind it may tell
         return at
@@ -370,24 +310,3 @@ def _overlap(text: str, value: str) -> int:
             return start
         start += 1
     return len(text)
-
-
-def _has_any(parts: tuple[str, ...], text: str) -> bool:
-    for part in parts:  # noqa: SIM110 - `any` takes three times as long, and every text of an event comes here
-        if part in text:
-            return True
-    return False
-
-
-def _shapes_in(text: str) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """The shapes that a text may hold; most texts hold the beginning of none."""
-    if not _has_any(_HINTS, text):
-        return
-    for name, hints, shape in _SHAPES:
-        if _has_any(hints, text):
-            yield name, _compiled(shape)
-
-
-@cache
-def _compiled(shape: str) -> re.Pattern[str]:
-    return re.compile(shape)

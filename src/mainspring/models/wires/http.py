@@ -5,7 +5,7 @@ Nothing here retries, and nothing foreign escapes: what goes wrong is a `ModelEr
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -130,16 +130,18 @@ class _Intake:
         self._document: list[bytes] = []
         self._has_begun = False
 
-    def take(self, chunk: bytes) -> list[StreamItem]:
+    def take(self, chunk: bytes) -> Iterator[StreamItem]:
+        """The items that are whole by now; what came before a fault is given before it is raised."""
         if not self._has_begun and (start := chunk.lstrip(_BLANK)[:1]):
             self._begin(start)
         if self._parser is None:
             self._document.append(chunk)
-            return []
+            return
         try:
-            return self._read(self._parser.feed(chunk))
+            events = self._parser.feed(chunk)
         except EventTooLarge as error:
             raise not_the_protocol(self._endpoint, "an event without an end") from error
+        yield from self._read(events)
 
     def _begin(self, start: bytes) -> None:
         """What a reply is shows in its first character: servers and proxies name the wrong type."""
@@ -152,7 +154,7 @@ class _Intake:
     def end(self) -> list[StreamItem]:
         items: list[StreamItem] = []
         if not self._reader.is_done:
-            items = self._read(self._rest())
+            items.extend(self._read(self._rest()))
         items.extend(self._reader.end())
         return items
 
@@ -161,14 +163,13 @@ class _Intake:
             return self._parser.flush()
         return [b"".join(self._document)] if self._has_begun or self._is_json else []
 
-    def _read(self, events: list[bytes]) -> list[StreamItem]:
-        items: list[StreamItem] = []
+    def _read(self, events: list[bytes]) -> Iterator[StreamItem]:
         for data in events:
             try:
-                items.extend(self._feed(data))
+                items = self._feed(data)
             except DECODE_ERRORS as error:
                 raise not_the_protocol(self._endpoint, data[:200].decode("utf-8", "replace")) from error
-        return items
+            yield from items
 
     def _feed(self, data: bytes) -> Sequence[StreamItem]:
         try:
