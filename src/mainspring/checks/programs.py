@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -170,7 +170,7 @@ def _program(name: str, workspace: Path, folder: str, environment: Mapping[str, 
             path = workspace / place / own / name
             if path.is_file() and os.access(path, os.X_OK):
                 return path
-    found = shutil.which(name, path=environment.get("PATH", os.defpath))
+    found = import_module("shutil").which(name, path=environment.get("PATH", os.defpath))
     return Path(found) if found else None
 
 
