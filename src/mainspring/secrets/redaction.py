@@ -97,7 +97,7 @@ def _of(hint: Any, where: str) -> _Change | None:
     if hint is msgspec.Raw:
         return _in_raw
     if hint is Any:
-        return lambda value, change: _same_or(value, in_texts(change, value))
+        return _in_any
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _of_struct(hint)
     if origin is Annotated:
@@ -190,6 +190,10 @@ def _same_or(old: Any, new: Any) -> Any:
 
 def _in_text(text: str, change: _Text) -> str:
     return text if len(text) < MIN_CHARS else change(text)
+
+
+def _in_any(value: object, change: _Text) -> object:
+    return _same_or(value, in_texts(partial(_in_text, change=change), value))
 
 
 def _in_json(text: str, change: _Text) -> str:
