@@ -30,8 +30,7 @@ from mainspring.cli.config import load_config
 from mainspring.cli.session_branch import begin_branch, commit_branch
 from mainspring.cli.streams import OutputLost, is_person_there
 from mainspring.cli.system import say_limits
-from mainspring.documents.call_lines import call_line
-from mainspring.documents.lines import as_json, as_text, attachment_lines, ended_line
+from mainspring.documents.json_lines import as_json
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -60,6 +59,7 @@ from mainspring.settings import Config
 from mainspring.system import stop_signals
 
 Code = TypeVar("Code", int, int | None)
+_LINES = "mainspring.documents.lines"
 _EXIT_CODES: dict[Ending, int] = {
     "done": 0,
     "failed": 1,
@@ -376,14 +376,17 @@ def _print_event(recorded: Recorded, *, in_goal: bool = False) -> None:
         return
     if isinstance(event, ApprovalAsked) and is_person_there():
         return  # whoever asks says it all
-    if isinstance(event, UserSaid):
-        lines = attachment_lines(event.media)
-    elif isinstance(event, AssistantSaid):
-        lines = [call_line(call) for call in event.calls]
-    elif isinstance(event, TurnEnded):
-        lines = [ended_line(event, in_goal=in_goal)]
-    else:
-        lines = [as_text(event)]
-    for line in lines:
+    for line in _lines_of(event, in_goal=in_goal):
         if line:
             click.echo(plain(line), err=True)
+
+
+def _lines_of(event: Event, *, in_goal: bool) -> list[str]:
+    texts: Any = import_module(_LINES)
+    if isinstance(event, UserSaid):
+        return texts.attachment_lines(event.media)
+    if isinstance(event, AssistantSaid):
+        return [texts.call_line(call) for call in event.calls]
+    if isinstance(event, TurnEnded):
+        return [texts.ended_line(event, in_goal=in_goal)]
+    return [texts.as_text(event)]
