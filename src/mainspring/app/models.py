@@ -7,6 +7,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -33,10 +34,12 @@ from mainspring.models.served import ServedModel
 from mainspring.models.tiers import find_tier, model_of
 from mainspring.models.wrapper import WithContextSize
 from mainspring.net.proxies import proxy_for
-from mainspring.sandbox.companion import Companion, start_companion
 from mainspring.secrets.key_store import read_keys
 from mainspring.settings import Config
 from mainspring.turns.compactor import Compactor
+
+if TYPE_CHECKING:
+    from mainspring.sandbox.companion import Companion
 
 _LOADED_WITHIN_S = 600.0
 _TOLD_WITHIN_S = 2.0
@@ -241,7 +244,7 @@ def build_local(spec: str, config: Config) -> LocalModel:
                 "Local models need llama.cpp, which is not installed.",
                 remedy='Install it: pip install "mainspring[local]".',
             )
-        return await start_companion(
+        return await import_module("mainspring.sandbox.companion").start_companion(
             LOCAL_SERVER, line, environment=config.environment, timeout_s=_LOADED_WITHIN_S
         )
 

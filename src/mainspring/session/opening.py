@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,6 @@ from mainspring.models.pool import ModelPool
 from mainspring.tools.output import OutputType
 from mainspring.turns.router import Router
 from mainspring.waits.describe import duration
-from mainspring.workspace.since import changes_since
 
 _BUILTIN = "builtin"
 
@@ -102,6 +102,7 @@ async def age_note(journal: JournalReader, workspace: Path, now_us: int, scan: S
     age_s = (now_us - left_us) / 1e6
     if age_s < _OLD_S:
         return []
+    changes_since = import_module("mainspring.workspace.since").changes_since
     changes = await asyncio.to_thread(changes_since, workspace, left_us, scan)
     text = f"The session was left {duration(age_s)} ago. {changes}".strip()
     return [NoteAdded(text=text, source=RESUMED_SOURCE)]
