@@ -61,7 +61,7 @@ def redacted_blob(data: bytes, media_type: str, vault: Vault) -> bytes:
 @cache
 def _of_struct(kind: type[msgspec.Struct]) -> _Change | None:
     """How the texts in a struct are changed; None when it can hold none that would be."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = _hints_of(kind)
     changes = [
         (name, change)
         for name in kind.__struct_fields__
@@ -85,6 +85,15 @@ def _of_struct(kind: type[msgspec.Struct]) -> _Change | None:
         return msgspec.structs.replace(value, **changed) if changed else value
 
     return walk
+
+
+def _hints_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The types of the fields. Those of events are values already, and need not be worked out."""
+    given: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        given |= getattr(base, "__annotations__", {})
+    are_values = not any(isinstance(each, str) for each in given.values())
+    return given if are_values else get_type_hints(kind, include_extras=True)
 
 
 def _of(hint: Any, where: str) -> _Change | None:
