@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,7 +21,15 @@ from mainspring.app.extensions import Extensions, elsewhere_beside, extensions_b
 from mainspring.app.imported import check_addresses, imported_events
 from mainspring.app.known import KnownSession, project_folder_of, recall, workspace_at
 from mainspring.app.model_choice import choose
-from mainspring.app.models import build_compactor, check_context, own_models, priced, ready_for, ready_later
+from mainspring.app.models import (
+    LateCompactor,
+    build_compactor,
+    check_context,
+    own_models,
+    priced,
+    ready_for,
+    ready_later,
+)
 from mainspring.app.policies import (
     DEFAULT_MODE,
     build_mode,
@@ -62,13 +70,14 @@ from mainspring.session.opening import Opening, SessionModels, output_type
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, with_caps
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turns.compactor import Compactor
-from mainspring.turns.router import Router
 from mainspring.turns.runtime import Engine, Runtime, Upkeep, Workbench, lineage
 from mainspring.waits.reach import Reach
 from mainspring.workspace.contents import MEGABYTE
 from mainspring.workspace.instructions import NestedInstructions
 from mainspring.workspace.snapshots import Snapshots
+
+if TYPE_CHECKING:
+    from mainspring.turns.router import Router
 
 _MOVED = "mainspring.app.moved_workspaces"
 """What only sessions of a shared store need."""
@@ -293,7 +302,7 @@ def _workbench(
 
 def _upkeep(
     recorder: Recorder,
-    compactor: Compactor,
+    compactor: LateCompactor,
     router: Router | None,
     store: Sessions,
     config: Config,

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path, PurePosixPath
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from mainspring.approvals.trust import TrustKind, TrustSubject
 from mainspring.disk.formats import parse_toml
 from mainspring.disk.untrusted import open_untrusted, read_start
+
+if TYPE_CHECKING:
+    from mainspring.approvals.trust import TrustKind, TrustSubject
 
 _MAX_CONFIG = 256 * 1024
 _MAX_SAID = 200
@@ -115,7 +117,8 @@ def subject_of(
         return None
     lines = [f"{path} (sha256 {_hash(path)})" for path in (program, *run)]
     text = "\n".join((*lines, _text(config, workspace)))
-    return TrustSubject(kind=kind, path=str(config), name=facts.name, text=text)
+    make: type[TrustSubject] = import_module("mainspring.approvals.trust").TrustSubject
+    return make(kind=kind, path=str(config), name=facts.name, text=text)
 
 
 def subjects(

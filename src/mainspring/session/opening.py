@@ -8,7 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -39,8 +39,10 @@ from mainspring.journal import JournalReader
 from mainspring.models import Model
 from mainspring.models.pool import ModelPool
 from mainspring.tools.output import OutputType
-from mainspring.turns.router import Router
 from mainspring.waits.describe import duration
+
+if TYPE_CHECKING:
+    from mainspring.turns.router import Router
 
 _BUILTIN = "builtin"
 

@@ -44,7 +44,6 @@ from mainspring.secrets.recorder import Recorder
 from mainspring.tools.toolbox import Prepared, Toolbox
 from mainspring.turns.feed import Feed
 from mainspring.turns.permissions import Approvals, Permissions
-from mainspring.turns.router import Router
 from mainspring.turns.session_sandbox import SessionSandbox
 from mainspring.waits.reach import Reach, WaitContext
 from mainspring.workspace import TimeMachine, Unrecorded
@@ -53,6 +52,7 @@ from mainspring.workspace.memory import ProjectMemory
 
 if TYPE_CHECKING:
     from mainspring.approvals.permit import Permitted
+    from mainspring.turns.router import Router
 
 COMPACT_AT = 0.8
 CHECKPOINT_EVENTS = 2000
