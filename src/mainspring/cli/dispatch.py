@@ -6,8 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from functools import wraps
-from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -16,11 +15,8 @@ from mainspring.app.dispatch import CommandCall, begin_command, local_permission
 from mainspring.cli.blocking import LOOP
 from mainspring.cli.config import load_config
 from mainspring.errors import AccessRefused
-from mainspring.settings import Config
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 _LOGGED = "mainspring.is_logged"
-_LOADS = "loads"
 _SESSION = "session"
 _SILENT = frozenset({"completion", "schema"})
 """What shells and programs call for words of ours, before anything is set up."""
@@ -47,7 +43,7 @@ def _wrapped(callback: Callable[..., Any], name: str) -> Callable[..., Any]:
         call = _call(context, name, local_permission(name))
         # The command goes on in this loop: ending it and its threads takes longer than the log does.
         with asyncio.Runner() as runner:
-            runner.run(_begin(config, call, getattr(callback, _LOADS, "")))
+            runner.run(begin_command(config, call))
             context.meta[LOOP] = runner
             try:
                 return callback(*args, **kwargs)
@@ -57,24 +53,6 @@ def _wrapped(callback: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     run.logged_as = name  # pyright: ignore[reportAttributeAccessIssue] - so that it is not wrapped twice
     return run
-
-
-def loads(module: str) -> Callable[[Command], Command]:
-    """Says which module a command needs besides its own: it is loaded while the command is logged."""
-
-    def add(callback: Command) -> Command:
-        setattr(callback, _LOADS, module)
-        return callback
-
-    return add
-
-
-async def _begin(config: Config, call: CommandCall, module: str) -> None:
-    logging = begin_command(config, call)
-    if module:
-        await asyncio.gather(logging, asyncio.to_thread(import_module, module))
-    else:
-        await logging
 
 
 def _call(context: click.Context, name: str, permission: Any) -> CommandCall:

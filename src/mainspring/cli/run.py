@@ -14,7 +14,6 @@ import click
 
 from mainspring.cli.blocking import wait_for
 from mainspring.cli.config import load_config, offer_setup
-from mainspring.cli.dispatch import loads
 from mainspring.cli.piped import with_piped
 from mainspring.cli.queue_options import leave_control, queue_options, queue_place
 from mainspring.cli.server_option import with_server
@@ -51,7 +50,6 @@ _TURN = "mainspring.cli.turn"
 )
 @queue_options
 @with_server("run")
-@loads(_TURN)
 def run_command(
     task: str, folder: Path, *, is_branched: bool, input_format: str, queue: str, labels: str, **options: Any
 ) -> None:
