@@ -12,7 +12,8 @@ from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Event, Limits, TurnEnded
 from mainspring.models import Price, Request, StreamItem
 from mainspring.models.scripted import Script, ScriptedCall, ScriptedModel, ScriptedReply
-from mainspring.sandbox import Background, Command, CommandResult, OnOutput
+from mainspring.sandbox import Command, CommandResult, OnOutput
+from mainspring.sandbox.background import Background
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy as confined
 from mainspring.secrets.recorder import Recorder

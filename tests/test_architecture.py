@@ -72,7 +72,7 @@ LAYER_OF = {each: number for number, (_, rooms) in enumerate(LAYERS) for each in
 FACES = {"client", "cli", "chat", "protocols", "serve", "testing", "__main__"}
 
 LONG_FILES: dict[str, int] = {
-    "session/session.py": 412,  # what a person commands and watches, in one class
+    "session/session.py": 419,  # what a person commands and watches, in one class
     "sandbox/attacks.py": 440,  # one table of attacks
 }
 LONG_FUNCTIONS: dict[str, int] = {"app/build.py:open": 112}  # names every part of a session once

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import platformdirs
 
 from mainspring.checks.review_settings import ReviewSettings
 from mainspring.checks.settings import ChecksSettings
@@ -316,8 +315,9 @@ def load_config(environment: Mapping[str, str] | None = None, *, is_config_optio
     if chosen:
         home = folder = Path(chosen).expanduser().absolute()
     else:
-        home = platformdirs.user_data_path("mainspring", appauthor=False)
-        folder = platformdirs.user_config_path("mainspring", appauthor=False)
+        dirs = import_module("platformdirs")
+        home = dirs.user_data_path("mainspring", appauthor=False)
+        folder = dirs.user_config_path("mainspring", appauthor=False)
     problem = None
     try:
         settings = _load_settings(folder / "config.toml")

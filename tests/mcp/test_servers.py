@@ -13,8 +13,8 @@ from mainspring.errors import ConfigError
 from mainspring.mcp.edit import add_to_settings, remove_from_settings
 from mainspring.mcp.others import OtherProgram, servers_of
 from mainspring.mcp.process import confinement_of
-from mainspring.mcp.servers import McpServer, has_servers, list_servers
-from mainspring.mcp.settings import McpServerSettings, McpSettings
+from mainspring.mcp.servers import McpServer, list_servers
+from mainspring.mcp.settings import McpServerSettings, McpSettings, has_servers
 from mainspring.sandbox import Confinement
 from mainspring.settings import load_config
 

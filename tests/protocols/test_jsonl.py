@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mainspring.app.operations.control import ControlInput, control_schema
-from mainspring.documents.lines import as_json
+from mainspring.documents.json_lines import as_json
 from mainspring.events import STORED, Recorded, Unknown, decode
 from tests.cli.conftest import Machine, lines
 from tests.protocols.test_acp import call

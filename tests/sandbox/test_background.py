@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, ProcessLimits, Sandbox
+from mainspring.sandbox import Command, ProcessLimits, Sandbox
+from mainspring.sandbox.background import Background
 from mainspring.sandbox.custody.keeper import Segments
 from mainspring.sandbox.held import hold, release
 from mainspring.sandbox.policy import policy

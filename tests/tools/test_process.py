@@ -11,7 +11,8 @@ from mainspring.catalog.folder import SessionFiles
 from mainspring.context.compaction import INSTRUCTIONS
 from mainspring.events import CallEnded, NoteAdded, ProcessEnded, ProcessStarted
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
-from mainspring.sandbox import Background, CommandResult
+from mainspring.sandbox import CommandResult
+from mainspring.sandbox.background import Background
 from mainspring.sandbox.rungs.process import PlainSandbox
 from mainspring.settings import load_config
 from mainspring.tools.process import TOOL as PROCESS

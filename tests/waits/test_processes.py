@@ -33,7 +33,8 @@ from mainspring.events import (
     WaitEnded,
     WaitStarted,
 )
-from mainspring.sandbox import Background, Command
+from mainspring.sandbox import Command
+from mainspring.sandbox.background import Background
 from mainspring.sandbox.custody.tree import stat
 from mainspring.session.session import Session, runtime_of
 from mainspring.waits.hold import hold

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import mainspring
-from mainspring.app.build import skills_of
+from mainspring.app.prompt import skills_of
 from mainspring.models import Request
 from mainspring.models.scripted import Script, ScriptedModel, ScriptedReply
 from mainspring.settings import load_config

@@ -7,7 +7,6 @@ of a session. Files are read here; nothing is run.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import cast, get_args
@@ -22,7 +21,7 @@ from mainspring.workspace.user_commands import markdown_files, without_head
 BUILTIN = Path(__file__).parent / "builtin"
 _MAX_BYTES = 64 * 1024
 _MAX_AGENTS = 100
-_NAME = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}", re.IGNORECASE)
+_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _WORD = lazy_pattern(r"[A-Za-z_][\w.-]*")
 
 READERS = ("read", "find", "grep", "plan", "note")

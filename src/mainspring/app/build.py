@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,9 +21,15 @@ from mainspring.app.extensions import Extensions, elsewhere_beside, extensions_b
 from mainspring.app.imported import check_addresses, imported_events
 from mainspring.app.known import KnownSession, project_folder_of, recall, workspace_at
 from mainspring.app.model_choice import choose
-from mainspring.app.models import build_compactor, check_context, own_models, priced, ready_for, ready_later
-from mainspring.app.moved_workspaces import bring_workspace, with_workspace
-from mainspring.app.plugins import UsedPlugins, usable_folders
+from mainspring.app.models import (
+    LateCompactor,
+    build_compactor,
+    check_context,
+    own_models,
+    priced,
+    ready_for,
+    ready_later,
+)
 from mainspring.app.policies import (
     DEFAULT_MODE,
     build_mode,
@@ -34,20 +42,20 @@ from mainspring.app.policies import (
 )
 from mainspring.app.private import private_config
 from mainspring.app.project_settings import settle
+from mainspring.app.prompt import memory_of, new_prompt
 from mainspring.app.records import create_recorder, open_recorder
-from mainspring.app.session_index import repository_map
 from mainspring.app.stores import sessions_of
 from mainspring.app.team_guard import TeamHold, hold_in
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice, build_toolbox
 from mainspring.app.workspaces import AllowHome
-from mainspring.approvals import Mode, Policy
+from mainspring.approvals import Policy
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
-from mainspring.context.prompt import PROGRAM, context_message, prompt_parts
+from mainspring.context.prompt import context_message
 from mainspring.context.prompt import system_prompt as join_prompt
 from mainspring.disk.files import output_files
 from mainspring.engines import builtin
-from mainspring.events import Effort, Event, Limits, Origin, Profile, PromptPart
+from mainspring.events import Effort, Event, Limits, Origin, Profile
 from mainspring.folds import CHECKPOINT_FILE
 from mainspring.folds.caps import is_money_capped, lasting
 from mainspring.folds.processes import FOLDER as PROCESSES
@@ -57,25 +65,22 @@ from mainspring.sandbox.files import Files
 from mainspring.sandbox.notice import hidden_notice
 from mainspring.sandbox.policy import is_hidden_name
 from mainspring.secrets.recorder import Recorder
-from mainspring.secrets.vault import Vault
 from mainspring.session.child import ChildSession
 from mainspring.session.opening import Opening, SessionModels, output_type
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config, with_caps
 from mainspring.tools.toolbox import Toolbox
-from mainspring.turns.compactor import Compactor
-from mainspring.turns.router import Router
 from mainspring.turns.runtime import Engine, Runtime, Upkeep, Workbench, lineage
 from mainspring.waits.reach import Reach
 from mainspring.workspace.contents import MEGABYTE
-from mainspring.workspace.instructions import NestedInstructions, find_instructions, repository_root
-from mainspring.workspace.kinds import skills_for
-from mainspring.workspace.memory import ProjectMemory
-from mainspring.workspace.project import look_at
-from mainspring.workspace.skills import Broken, Skill, find_skills
+from mainspring.workspace.instructions import NestedInstructions
 from mainspring.workspace.snapshots import Snapshots
 
-_SKILL_FOLDERS = (".agents", ".mainspring", ".claude")
+if TYPE_CHECKING:
+    from mainspring.turns.router import Router
+
+_MOVED = "mainspring.app.moved_workspaces"
+"""What only sessions of a shared store need."""
 
 __all__ = ["DEFAULT_TOOLS", "KnownSession", "open"]
 
@@ -146,7 +151,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         more = [agents, extensions] if agents else [extensions]
         has_notify, compactor = config.settings.notify.tool, build_compactor(config)
         toolbox = build_toolbox(tools, profile, more, chosen, extensions.shell, has_notify=has_notify)
-        prompt, warnings = _prompt(
+        prompt, warnings = new_prompt(
             known.place, chosen_mode, config, instructions, system_prompt, profile, used, is_new=not session
         )
         system, context = join_prompt(prompt), context_message(prompt)
@@ -173,7 +178,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         )
         own = policy or build_own_policy(build_mode(chosen_mode, level, capping), known.place, config)
         policy = hold.laid_over(own)
-        recorder = recorder or await create_recorder(store, config, origin, child and child.session)
+        recorder = recorder or await _made(store, config, origin, child and child.session, engine=name)
         runtime = Runtime(
             recorder,
             models=models.pool(partial(ready_later, config=config, wanted=known.profile or profile)),
@@ -186,7 +191,7 @@ async def open(  # noqa: A001 - `mainspring.open` is how a program begins
         for each in filter(None, (chosen, recorder)):
             await each.close()
         raise
-    begun = with_workspace(opening, runtime, config, known)
+    begun = _with_workspace(opening, runtime, config, known)
     made = Session(runtime, engine=takes, opening=begun, output=wanted)
     kept = opened_beside(made, config if sessions is None else None, extensions.hooks)
     children = agents_beside(agents, made, config, store, sandbox, origin, allow_home=allows_home)
@@ -199,6 +204,24 @@ def _capping(limits: Limits, parent: Session | None) -> Limits:
     """The limits of a session, or of one above it, that cap money; its own when none does."""
     above = (each.limits for each in lineage(runtime_of(parent))) if parent else ()
     return next(filter(is_money_capped, (limits, *above)), limits)
+
+
+async def _made(
+    store: Sessions, config: Config, origin: Origin | None, session: str | None, *, engine: str
+) -> Recorder:
+    """The recorder of a new session. While its journal is made, what takes its turns is loaded."""
+    making = create_recorder(store, config, origin, session)
+    if engine != builtin.NAME:
+        return await making
+    recorder, _ = await asyncio.gather(making, asyncio.to_thread(builtin.load))
+    return recorder
+
+
+def _with_workspace(opening: Opening, runtime: Runtime, config: Config, known: KnownSession) -> Opening:
+    opening = msgspec.structs.replace(opening, project=str(known.project or ""))
+    if known.store is None:
+        return opening
+    return import_module(_MOVED).with_workspace(opening, runtime, config, known)
 
 
 def _choose(
@@ -279,7 +302,7 @@ def _workbench(
 
 def _upkeep(
     recorder: Recorder,
-    compactor: Compactor,
+    compactor: LateCompactor,
     router: Router | None,
     store: Sessions,
     config: Config,
@@ -317,82 +340,8 @@ async def _known(
         return KnownSession(place=place, store=shared, project=None if of == place else of)
     journal = recorder.journal
     imported = await imported_events(store.files(journal.session), journal) if store else 0
-    moved = await bring_workspace(recorder, config, shared) if shared and not imported else ()
+    moved = ()
+    if shared and not imported:
+        moved = await import_module(_MOVED).bring_workspace(recorder, config, shared)
     known = await recall(journal, recorder.vault, imported=imported)
     return msgspec.structs.replace(known, moved=moved, store=shared)
-
-
-def compose_prompt(
-    workspace: Path,
-    mode: Mode,
-    config: Config,
-    profile: Profile = "standard",
-    plugins: UsedPlugins | None = None,
-) -> tuple[list[tuple[PromptPart, str]], tuple[str, ...]]:
-    """The prompt of a new session, with what people wrote down for agents; and a sentence for each
-    file of theirs that could not be read."""
-    skills, broken = skills_of(workspace, config, plugins)
-    instructions = find_instructions(workspace, config.folder)
-    unread = [(item.path, item.problem) for item in instructions if item.problem]
-    unread += [(item.path, item.problem) for item in broken if item.is_unreadable]
-    parts = prompt_parts(
-        workspace=workspace,
-        mode=mode,
-        instructions=[item for item in instructions if not item.problem],
-        skills=[each for each in skills if profile != "small" or not each.is_ours],
-        project=look_at(workspace),
-        memory=memory_of(workspace, config).load(),
-        repository_map=repository_map(workspace, config, profile),
-        profile=profile,
-    )
-    return parts, tuple(f"{path} is not used: {problem}." for path, problem in unread)
-
-
-def _prompt(
-    workspace: Path,
-    mode: Mode,
-    config: Config,
-    instructions: str,
-    system_prompt: str | None,
-    profile: Profile,
-    plugins: UsedPlugins,
-    *,
-    is_new: bool,
-) -> tuple[list[tuple[PromptPart, str]], tuple[str, ...]]:
-    """The system prompt as a program wants it, with warnings. An earlier session keeps the one that it began
-    with."""
-    if not is_new:
-        return [], ()
-    parts, warnings = list[tuple[PromptPart, str]](), tuple[str, ...]()
-    if system_prompt is None:
-        parts, warnings = compose_prompt(workspace, mode, config, profile, plugins)
-    given = (("system", system_prompt or ""), ("instructions", instructions))
-    parts += [(PromptPart(name=name, source=PROGRAM, size=len(text)), text) for name, text in given if text]
-    return parts, warnings
-
-
-def skills_of(
-    workspace: Path, config: Config, plugins: UsedPlugins | None = None
-) -> tuple[list[Skill], list[Broken]]:
-    """The skills for work in a folder: the project's, the user's, those of plugins, and ours for its kind
-    that none of these replaces; and those that cannot be used."""
-    home = Path(config.variable("HOME") or "/")
-    projects = (workspace / "skills", *(workspace / name / "skills" for name in _SKILL_FOLDERS))
-    users = (config.folder / "skills", *(home / name / "skills" for name in (".agents", ".claude")))
-    folders = plugins.folders if plugins else usable_folders(config, workspace)[0]
-    added = (place for each in folders for place in each.skills)
-    found, broken = find_skills(*projects, *users, *added, root=workspace)
-    names = {each.name for each in found}
-    ours = skills_for(workspace) if config.settings.work.kind_skills else []
-    return sorted((*found, *(each for each in ours if each.name not in names)), key=_name), broken
-
-
-def _name(skill: Skill) -> str:
-    return skill.name
-
-
-def memory_of(workspace: Path, config: Config, vault: Vault | None = None) -> ProjectMemory:
-    """What is remembered about the project that a folder belongs to. Without the vault of a session, secrets
-    are those of the settings."""
-    vault = vault or Vault(config.secrets)
-    return ProjectMemory(config.home, repository_root(workspace), hide=vault.redact)

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mainspring.app.session_index import SessionIndex
-from mainspring.approvals.trust import TrustFile, TrustSubject
 from mainspring.checks.programs import configured, subject_of
 from mainspring.checks.server_facts import server_rows
 from mainspring.settings import Config
 from mainspring.tools import Tool
 from mainspring.turns.runtime import RegressionGuard, Runtime
+
+if TYPE_CHECKING:
+    from mainspring.approvals.trust import TrustSubject
 
 
 def session_checks(config: Config) -> SessionChecks | None:
@@ -84,7 +86,8 @@ class SessionChecks:
         return subject is None or self._is_trusted(subject)
 
     def _is_trusted(self, subject: TrustSubject) -> bool:
-        return TrustFile(self._config.home).state(subject) == "trusted"
+        trust_file = import_module("mainspring.approvals.trust").TrustFile(self._config.home)
+        return trust_file.state(subject) == "trusted"
 
 
 class _Guard:

@@ -15,6 +15,7 @@ from mainspring.app.agents_beside import worktrees_folder
 from mainspring.app.models import delegated_model
 from mainspring.app.operations.agents import agent_refusal
 from mainspring.app.operations.attempts import continue_attempts, take_attempts
+from mainspring.app.prompt import skills_of
 from mainspring.app.search import search_tools
 from mainspring.approvals.questions import Approver
 from mainspring.catalog import Sessions
@@ -153,7 +154,7 @@ def _is_unpriced(parent: Runtime) -> bool:
 
 
 def _instructions(agent: Agent, config: Config, workspace: Path) -> str:
-    skills = {each.name: each for each in build.skills_of(workspace, config)[0]}
+    skills = {each.name: each for each in skills_of(workspace, config)[0]}
     wanted: list[Skill] = [skills[name] for name in agent.skills if name in skills]
     first = [f"Read the skill {each.name} first: {each.path}" for each in wanted]
     return "\n".join([_ABOUT, *first, agent.text]).strip()

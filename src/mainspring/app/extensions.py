@@ -13,7 +13,6 @@ from mainspring.app.background_index import begin_index
 from mainspring.app.checks import SessionChecks, code_tools, session_checks
 from mainspring.app.document_tools import document_tools
 from mainspring.app.hooks import hooks_of
-from mainspring.app.impact_tool import impact_tools
 from mainspring.app.known import KnownSession
 from mainspring.app.plugins import UsedPlugins, load_plugins
 from mainspring.app.servers import servers_beside, servers_of
@@ -128,7 +127,7 @@ def extensions_of(
         begin_index(place, config)
     index = session_index(place, config) if is_usual else None
     code = (checks.tools(place, index) if checks else code_tools(None, index)) if is_usual else []
-    code += impact_tools(config) if code else []
+    code += import_module("mainspring.app.impact_tool").impact_tools(config) if code else []
     code += document_tools(place, config) if is_usual else []
     jobs = jobs_of(config) if is_usual else None
     code += import_module("mainspring.app.job_tool").job_tools(jobs) if jobs else []

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mainspring.app.plugins import UsedPlugins, load_plugins
-from mainspring.approvals.permit import Gate
 from mainspring.sandbox import Confinement, Sandbox
 from mainspring.secrets.recorder import Recorder
 from mainspring.settings import Config
 
 if TYPE_CHECKING:
     from mainspring.app.hook_files import LoadedHooks
+    from mainspring.approvals.permit import Gate
 
 HOOKS_FILE = "hooks.json"
 

@@ -7,6 +7,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,7 +15,7 @@ from mainspring.app.plugins import plugin_model
 from mainspring.context.history import estimated_tokens
 from mainspring.engines import builtin
 from mainspring.errors import ConfigError, MainspringError, ModelError, UsageError
-from mainspring.events import Limits, Profile, ToolSpec
+from mainspring.events import Compacted, Limits, Profile, ToolSpec
 from mainspring.folds.caps import is_money_capped
 from mainspring.models import Model
 from mainspring.models.capabilities import Capabilities
@@ -33,10 +34,12 @@ from mainspring.models.served import ServedModel
 from mainspring.models.tiers import find_tier, model_of
 from mainspring.models.wrapper import WithContextSize
 from mainspring.net.proxies import proxy_for
-from mainspring.sandbox.companion import Companion, start_companion
 from mainspring.secrets.key_store import read_keys
 from mainspring.settings import Config
-from mainspring.turns.compactor import Compactor
+from mainspring.turns.runtime import HistoryCompactor, Runtime
+
+if TYPE_CHECKING:
+    from mainspring.sandbox.companion import Companion
 
 _LOADED_WITHIN_S = 600.0
 _TOLD_WITHIN_S = 2.0
@@ -241,7 +244,7 @@ def build_local(spec: str, config: Config) -> LocalModel:
                 "Local models need llama.cpp, which is not installed.",
                 remedy='Install it: pip install "mainspring[local]".',
             )
-        return await start_companion(
+        return await import_module("mainspring.sandbox.companion").start_companion(
             LOCAL_SERVER, line, environment=config.environment, timeout_s=_LOADED_WITHIN_S
         )
 
@@ -262,9 +265,26 @@ def check_context(model: Model, system: str, tools: Sequence[ToolSpec]) -> None:
         )
 
 
-def build_compactor(config: Config) -> Compactor:
+class LateCompactor:
+    """Loads what makes a history short when one is too long. `model` writes summaries, if one is named."""
+
+    def __init__(self, model: Model | None) -> None:
+        self._model = model
+        self._loaded: HistoryCompactor | None = None
+
+    async def __call__(self, runtime: Runtime, /, *, reason: str, until: int) -> Compacted | None:
+        loaded = self._loaded or import_module("mainspring.turns.compactor").Compactor(self._model)
+        self._loaded = loaded
+        return await loaded(runtime, reason=reason, until=until)
+
+    async def aclose(self) -> None:
+        if self._model is not None:
+            await self._model.close()
+
+
+def build_compactor(config: Config) -> LateCompactor:
     writer = config.settings.compaction_model
-    return Compactor(build_model(writer, config) if writer else None)
+    return LateCompactor(build_model(writer, config) if writer else None)
 
 
 def check_price(

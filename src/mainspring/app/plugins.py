@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mainspring.approvals.trust import Trusted, TrustFile, trust_state
 from mainspring.engines.settings import EngineSettings
 from mainspring.errors import UsageError
 from mainspring.models import Model
@@ -22,10 +21,14 @@ from mainspring.workspace.skills import Broken
 from mainspring.workspace.user_commands import UserCommand, find_user_commands, parse_command
 
 if TYPE_CHECKING:
+    from mainspring.approvals.trust import Trusted
     from mainspring.plugins.folders import PluginFolder
     from mainspring.plugins.loading import FailedPlugin, LoadedPlugin
 
 _CHECK = "plugin:"
+
+
+_TRUST = "mainspring.approvals.trust"
 
 
 class UsedPlugins(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +86,7 @@ def usable_folders(config: Config, workspace: Path) -> tuple[Sequence[PluginFold
     if not settings.enabled:
         return (), ()
     found = [each for each in plugin_folders(config, workspace) if each.name not in settings.disabled]
-    trust = TrustFile(config.home).all() if found else ()
+    trust = import_module(_TRUST).TrustFile(config.home).all() if found else ()
     whys = [(each, why_unusable(each, trust)) for each in found]
     told = tuple(f"The plugin {each.name} of {each.path} is not used: {why}." for each, why in whys if why)
     return tuple(each for each, why in whys if not why), told
@@ -93,7 +96,7 @@ def why_unusable(folder: PluginFolder, trust: Sequence[Trusted]) -> str:
     """Why a folder is not used; empty when it may be by these approvals."""
     if folder.problem:
         return folder.problem
-    state = trust_state(trust, folder.subject)
+    state = import_module(_TRUST).trust_state(trust, folder.subject)
     how = "it changed since it was approved" if state == "changed" else "nobody has approved it yet"
     return "" if state == "trusted" else f"{how}; see `mainspring plugins trust {folder.name}`"
 

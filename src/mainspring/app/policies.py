@@ -41,7 +41,12 @@ DEFAULT_MODE: Mode = "auto"
 MODE_ABOUT: dict[str, str] = {**MODES}
 """What each mode means, in words."""
 RULES_FILE = "approvals.toml"
-_FOR_COMMANDS = ("mainspring.sandbox.ladder", "mainspring.tools.interactive", "mainspring.checks.regressions")
+_FOR_COMMANDS = (
+    "mainspring.turns.calls",
+    "mainspring.sandbox.ladder",
+    "mainspring.tools.interactive",
+    "mainspring.checks.regressions",
+)
 _FIRST_COMMAND = Proposed(
     tool="shell", effect="execute", arguments={"command": "true"}, command="true", workspace="/", session=""
 )

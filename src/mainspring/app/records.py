@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from mainspring import __version__
@@ -23,7 +24,6 @@ from mainspring.secrets.recorder import Recorder, hide_secrets
 from mainspring.secrets.redaction import redacted
 from mainspring.secrets.vault import PLACEHOLDER, Vault, keep_vault, open_vault
 from mainspring.settings import Config
-from mainspring.workspace.base_commit import BUNDLE
 
 
 @asynccontextmanager
@@ -94,8 +94,9 @@ async def fork_session(
 
 def copy_commits(source: SharedFiles, target: SharedFiles) -> None:
     """The commits that no remote has, without which another machine cannot make the workspace."""
-    if (bundle := source.read(BUNDLE)) is not None:
-        target.write(BUNDLE, bundle)
+    name = import_module("mainspring.workspace.base_commit").BUNDLE
+    if (bundle := source.read(name)) is not None:
+        target.write(name, bundle)
 
 
 async def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], config: Config) -> str:

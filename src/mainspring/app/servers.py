@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mainspring.app.toolset import DEFAULT_TOOLS, ToolChoice
 from mainspring.approvals import Mode
 from mainspring.engines import builtin
-from mainspring.mcp.servers import has_servers
+from mainspring.mcp.settings import has_servers
 from mainspring.sandbox import Sandbox
 from mainspring.settings import Config
 from mainspring.turns.runtime import Runtime

@@ -10,7 +10,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from mainspring.app.permitted_sessions import PermittedSessions
 from mainspring.app.team import InForce, may_have_policy, permission_in, person_of, policies_in, sees
 from mainspring.catalog import Sessions, WorkQueue
 from mainspring.catalog.sqlite import SqliteSessions
@@ -19,13 +18,15 @@ from mainspring.disk.shared_files import LocalFiles, SharedFiles
 from mainspring.errors import AccessRefused, UsageError
 from mainspring.journal.chained_log import ChainedLog, ChainedLogFile
 from mainspring.people.operations import Right
-from mainspring.secrets.sealed_files import KEY_VARIABLE, SealedFiles, find_key
 from mainspring.settings import Config
 
 if TYPE_CHECKING:
+    from mainspring.app.permitted_sessions import PermittedSessions
     from mainspring.catalog.salvage import Salvaged
     from mainspring.daemon.scheduled import QueuedGoals
 
+_PERMITTED = "mainspring.app.permitted_sessions"
+_SEALED = "mainspring.secrets.sealed_files"
 _COMMANDS = "steps"
 _EXTRAS = {
     "asyncpg": ("Keeping sessions in Postgres", "cluster"),
@@ -61,8 +62,17 @@ class Tables(Protocol):
 def sessions_of(config: Config) -> Sessions:
     """The sessions of the database that the settings name, or of the data folder; where a team's policy may
     be in force, those that it lets whoever asks see."""
-    found = shared_sessions(config, config.store_url) if config.store_url else local_sessions(config)
-    return PermittedSessions(found, config, team_policies) if may_have_policy(config) else found
+    return _permitted(config) or _all_sessions(config)
+
+
+def _all_sessions(config: Config) -> Sessions:
+    return shared_sessions(config, config.store_url) if config.store_url else local_sessions(config)
+
+
+def _permitted(config: Config) -> PermittedSessions | None:
+    if not may_have_policy(config):
+        return None
+    return import_module(_PERMITTED).PermittedSessions(_all_sessions(config), config, team_policies)
 
 
 def team_policies(config: Config) -> tuple[InForce, ...]:
@@ -119,17 +129,14 @@ async def check_sees_everything(config: Config, what: str) -> None:
 
 async def check_right(config: Config, session: str, right: Right) -> None:
     """Raises `AccessRefused` when whoever asks may not do this to a session."""
-    store = sessions_of(config)
-    if isinstance(store, PermittedSessions):
+    if store := _permitted(config):
         await store.require(session, right)
 
 
 async def session_folder_of(config: Config, session: str) -> str:
     """Where a session works whose id begins so; empty when nothing is known of one."""
-    store = sessions_of(config)
-    if not isinstance(store, PermittedSessions):
-        return ""
-    return await store.folder_named(session) or ""
+    store = _permitted(config)
+    return await store.folder_named(session) or "" if store else ""
 
 
 def check_shared(config: Config) -> None:
@@ -207,12 +214,13 @@ def audit_log_of(config: Config) -> ChainedLog:
 
 def store_key(config: Config) -> str:
     """The key for secrets in the database; empty when this machine has none."""
-    return find_key(config.folder, config.variable(KEY_VARIABLE))
+    sealed = import_module(_SEALED)
+    return sealed.find_key(config.folder, config.variable(sealed.KEY_VARIABLE))
 
 
 def _seal(config: Config) -> Callable[[SharedFiles], SharedFiles] | None:
     key = store_key(config)
-    return (lambda files: SealedFiles(files, key)) if key else None
+    return partial(import_module(_SEALED).SealedFiles, key=key) if key else None
 
 
 def _address(config: Config, url: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,6 @@ from mainspring.errors import ConfigError
 from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.people.persons import Person, local_name, person_on_record, recorded_name
 from mainspring.people.roles import Permission, decide_in
-from mainspring.people.signing import SignatureInvalid, signer_of
 from mainspring.people.team import TeamApproval, TeamPolicy, TeamRule, parse_team
 from mainspring.settings import Config
 from mainspring.system import user_name
@@ -144,11 +144,12 @@ def accepted(config: Config, place: str, text: str | None) -> InForce:
 
 def checked(config: Config, place: str, text: str) -> InForce:
     """The policy that a text is, if it may follow the one that was known of its place."""
-    signer, known = signer_of(text, place), _known(config, place)
+    signing = import_module("mainspring.people.signing")
+    signer, known = signing.signer_of(text, place), _known(config, place)
     policy = parse_team(text, place)
     trusted = known.keys if known else config.settings.policy.keys
     if trusted and signer not in trusted:
-        raise SignatureInvalid(
+        raise signing.SignatureInvalid(
             f"The policy of {place} is signed by {signer}, whom this machine does not know.",
             remedy="One of these may sign it: " + ", ".join(trusted),
         )

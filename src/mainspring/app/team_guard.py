@@ -9,10 +9,11 @@ run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,28 +21,26 @@ from mainspring.app.model_choice import Connect
 from mainspring.app.modes import parse_mode
 from mainspring.app.stores import team_policies
 from mainspring.app.team import approvals_in, may_have_policy, permission_in, person_of, rules_in
-from mainspring.app.team_money import TeamMoney
-from mainspring.app.team_rules import CallMatcher, by_rules, call_rules
-from mainspring.approvals import MODES, Finding, Judgement, Mode, Policy, Proposed, strictest
+from mainspring.approvals import MODES, Mode, Policy
 from mainspring.catalog import Sessions
 from mainspring.errors import AccessRefused
-from mainspring.events import Limits, Origin, Quorum
+from mainspring.events import Limits, Origin
 from mainspring.models import Model
 from mainspring.people.constraints import (
     NamedRules,
     Objection,
     against_engine,
-    against_host,
     against_mode,
     against_model,
-    against_tool,
-    against_unconfined,
     caps_of,
 )
 from mainspring.people.persons import Person, person_on_record
 from mainspring.people.team import TeamApproval
 from mainspring.settings import Config
 from mainspring.turns.runtime import Budget, Runtime
+
+if TYPE_CHECKING:
+    from mainspring.app.team_money import TeamMoney
 
 PROGRAM = "python"
 """The face of programs that use the library, which no table of commands stands before."""
@@ -104,12 +103,17 @@ class TeamHold(msgspec.Struct, frozen=True):
         money: TeamMoney | None = None
         if may_have_policy(self.config):
             people = tuple(dict.fromkeys(filter(None, (person_of(self.config), self.owner))))
-            money = TeamMoney(store, partial(team_policies, self.config), people, self.folder, self.config)
+            team_money = import_module("mainspring.app.team_money")
+            money = team_money.TeamMoney(
+                store, partial(team_policies, self.config), people, self.folder, self.config
+            )
         return Budget(limits=limits, parent=parent, day=store.today(), team=money)
 
     def laid_over(self, policy: Policy) -> Policy:
         """A policy that is at most as mild as the team's rules."""
-        return _Guarded(policy, self) if may_have_policy(self.config) else policy
+        if not may_have_policy(self.config):
+            return policy
+        return import_module("mainspring.app.guarded_policy").GuardedPolicy(policy, self)
 
 
 async def hold_in(config: Config, folder: Path, *, is_new: bool, owner: Origin | None = None) -> TeamHold:
@@ -150,99 +154,3 @@ def _refuse(objection: Objection | None) -> None:
     if objection is not None:
         said = objection.reason[:1].upper() + objection.reason[1:]
         raise AccessRefused(f"{said}: {objection.rule}.", remedy=_REMEDY, rule=objection.rule)
-
-
-class _Guarded:
-    def __init__(self, inner: Policy, hold: TeamHold) -> None:
-        self.inner = inner
-        self._hold = hold
-        self._about_calls: tuple[NamedRules, Policy | None] = ((), None)
-        self._matchers: dict[tuple[str, str], CallMatcher] = {}
-
-    def judge(self, proposed: Proposed) -> Judgement:
-        rules, approvals = self._hold.current()
-        verdict = self._judge(proposed, rules)
-        quorums = tuple(self._quorums(proposed, approvals)) if verdict.answer != "deny" else ()
-        return msgspec.structs.replace(verdict, quorums=quorums) if quorums else verdict
-
-    def _quorums(
-        self, proposed: Proposed, approvals: tuple[tuple[str, TeamApproval], ...]
-    ) -> Iterator[Quorum]:
-        """Whose yes a call takes, should a person be asked about it."""
-        for name, approval in approvals:
-            if approval.call and not self._matcher(name, approval).fits(proposed):
-                continue
-            if (approval.by, approval.of, approval.not_own) != (("*",), 1, False):
-                yield Quorum(rule=name, by=approval.by, of=approval.of, not_own=approval.not_own)
-
-    def _matcher(self, name: str, approval: TeamApproval) -> CallMatcher:
-        key = (name, repr(approval.call))
-        if key not in self._matchers:
-            home = self._hold.config.variable("HOME") or "/"
-            self._matchers[key] = CallMatcher(name, approval.call, home)
-        return self._matchers[key]
-
-    def _judge(self, proposed: Proposed, rules: NamedRules) -> Judgement:
-        verdict = self.inner.judge(proposed)
-        findings = tuple(_denied(proposed, each) for each in _objections(rules, proposed))
-        verdicts = [verdict, *(_as_judgement(each, verdict) for each in findings)]
-        if engine := self._engine(rules):
-            verdicts.append(engine.judge(proposed))
-        worst = strictest(verdicts)
-        if worst is verdict:
-            return verdict
-        told = (*worst.findings, *(each for each in verdict.findings if each not in worst.findings))
-        return Judgement(
-            answer=worst.answer,
-            reason=worst.reason,
-            rule=worst.rule,
-            findings=told,
-            blocked_by="rule",
-            allowance=verdict.allowance,
-        )
-
-    def _engine(self, rules: NamedRules) -> Policy | None:
-        """What judges calls by the team's rules about them, and by nothing else; None when there are none."""
-        about = tuple(each for each in rules if each[1].call)
-        if about != self._about_calls[0]:
-            self._about_calls = about, _by_calls(about, self._hold.config) if about else None
-        return self._about_calls[1]
-
-
-def _by_calls(about: NamedRules, config: Config) -> Policy:
-    """The engine of all rules, with a mode that says nothing."""
-    home = config.variable("HOME") or "/"
-    return by_rules(call_rules(about, home), home)
-
-
-def _objections(rules: NamedRules, proposed: Proposed) -> Iterator[Objection]:
-    """What the rules have against a call; bookkeeping of our own is none of the world's business."""
-    if proposed.effect == "none":
-        return
-    found = [against_tool(rules, proposed.tool), *(against_host(rules, host) for host in proposed.hosts)]
-    if proposed.effect == "network" and not proposed.hosts:
-        found.append(against_host(rules, ""))
-    if proposed.effect == "execute" and not proposed.is_contained:
-        found += [against_unconfined(rules), against_host(rules, "")]
-    yield from filter(None, found)
-
-
-def _denied(proposed: Proposed, objection: Objection) -> Finding:
-    return Finding(
-        subject=proposed.command or proposed.tool,
-        answer="deny",
-        reason=objection.reason,
-        rule=objection.rule,
-        blocked_by="rule",
-    )
-
-
-def _as_judgement(finding: Finding, verdict: Judgement) -> Judgement:
-    return Judgement(
-        answer=finding.answer,
-        reason=finding.reason,
-        rule=finding.rule,
-        findings=(finding,),
-        blocked_by="rule",
-        allowance=verdict.allowance,
-    )

@@ -55,15 +55,16 @@ def _refusal(place: Path, home: Path, ours: dict[str, Path]) -> str:
         return "is a folder of the system"
     if inside := next((what for what, folder in ours.items() if place.is_relative_to(folder)), ""):
         return f"belongs to {inside}"
-    if any(place.is_relative_to(secret) for secret in secrets_of(home)):
+    if not {place, *place.parents}.isdisjoint(secrets_of(home)):
         return "is a place for keys and passwords"
     return ""
 
 
 def _is_system(place: Path, home: Path) -> bool:
-    if any(place.is_relative_to(folder) for folder in _PLACES_OF_WORK.split()):
+    above = {str(folder) for folder in (place, *place.parents)}
+    if not above.isdisjoint(_PLACES_OF_WORK.split()):
         return False
     is_of_service = home.parent != Path("/") and place.is_relative_to(home)
     if is_of_service and any(home.is_relative_to(folder) for folder in _HOMES_OF_SERVICES):
         return False
-    return any(place.is_relative_to(folder) for folder in _SYSTEM.split())
+    return not above.isdisjoint(_SYSTEM.split())

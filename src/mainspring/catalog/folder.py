@@ -6,13 +6,12 @@ A session's folder appears whole or not at all. Needs no event loop, so that lis
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 from mainspring.catalog.fold import SessionRow
-from mainspring.catalog.index import list_sessions, list_spends
 from mainspring.catalog.prefixes import match_prefix
 from mainspring.catalog.spent import SessionSpend
 from mainspring.disk.files import make_folder, sync
@@ -23,6 +22,7 @@ from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
 from mainspring.patterns import lazy_pattern
 
+_INDEX = "mainspring.catalog.index"
 _ID = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -63,11 +63,11 @@ class SessionFiles:
 
     def sessions(self) -> list[SessionRow]:
         """Every session, the most recently changed first."""
-        return list_sessions(self.home / "index.sqlite", self.folder, self.names())
+        return import_module(_INDEX).list_sessions(self.home / "index.sqlite", self.folder, self.names())
 
     def spends(self) -> list[SessionSpend]:
         """What each session spent."""
-        return list_spends(self.home / "index.sqlite", self.folder, self.names())
+        return import_module(_INDEX).list_spends(self.home / "index.sqlite", self.folder, self.names())
 
     def remove(self, session: str) -> None:
         """Deletes the folder of a session. It is gone from the list at once; what a crash leaves of it is
@@ -76,7 +76,7 @@ class SessionFiles:
         try:
             self.directory(session).rename(doomed)
             sync(self.folder)
-            shutil.rmtree(doomed)
+            import_module("shutil").rmtree(doomed)
         except OSError as error:
             raise JournalUnwritable(
                 f"Session {session} cannot be deleted ({error.strerror}).",
@@ -107,7 +107,8 @@ class SessionFiles:
         except OSError as error:
             raise _unmakeable(error) from error
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            if made.exists():
+                import_module("shutil").rmtree(made, ignore_errors=True)
 
 
 def unknown(session: str) -> UnknownSession:

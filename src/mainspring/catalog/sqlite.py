@@ -7,22 +7,19 @@ loop. What was opened for somebody who no longer waits is closed again.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from mainspring.catalog.compose import compose
 from mainspring.catalog.day import Today
 from mainspring.catalog.fold import SessionRow
 from mainspring.catalog.folder import SessionFiles, unknown
-from mainspring.catalog.fork import fork
 from mainspring.catalog.spent import SessionSpend
-from mainspring.catalog.transfer import export, import_journal
 from mainspring.disk.files import make_folder
 from mainspring.disk.owner import Owner, owned, owner_of
 from mainspring.disk.shared_files import NO_FILES, LocalFiles, NamedFiles
@@ -33,6 +30,8 @@ from mainspring.journal.anchor import Anchor, write_anchor
 from mainspring.journal.lines import Header
 from mainspring.journal.sqlite import Parts, SqliteJournal, SqliteReader, close_writer, open_writer
 from mainspring.journal.verification import check, not_writable
+
+_TRANSFER = "mainspring.catalog.transfer"
 
 
 class SqliteSessions:
@@ -48,7 +47,8 @@ class SqliteSessions:
         try:
             return await self.open(name)
         except JournalUnwritable:
-            await asyncio.to_thread(shutil.rmtree, self.directory(name), ignore_errors=True)
+            remove = import_module("shutil").rmtree
+            await asyncio.to_thread(remove, self.directory(name), ignore_errors=True)
             raise
 
     async def open(self, session: str) -> SqliteJournal:
@@ -108,11 +108,13 @@ class SqliteSessions:
         origin: Origin | None = None,
         is_repaired: bool = False,
     ) -> tuple[str, int]:
+        fork = import_module("mainspring.catalog.fork").fork
         forked = partial(fork, workspace=workspace, origin=origin, is_repaired=is_repaired)
         with self._not_deleted(session):
             return await asyncio.to_thread(forked, self.shelf, session, at=at)
 
     async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
+        compose = import_module("mainspring.catalog.compose").compose
         return await asyncio.to_thread(compose, self.shelf, events_of, session=session)
 
     async def export(
@@ -126,7 +128,7 @@ class SqliteSessions:
     ) -> Header:
         def written() -> Header:
             with closing(self.shelf.file(session)) as file:
-                return export(
+                return import_module(_TRANSFER).export(
                     file,
                     to,
                     blobs_beside=blobs_beside,
@@ -139,6 +141,7 @@ class SqliteSessions:
     async def import_lines(
         self, lines: Iterable[bytes], *, blobs_beside: Path | None = None, files: NamedFiles = NO_FILES
     ) -> str:
+        import_journal = import_module(_TRANSFER).import_journal
         return await asyncio.to_thread(
             import_journal, self.shelf, lines, blobs_beside=blobs_beside, files=files
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mainspring.chat.palette import Palette
 from mainspring.chat.width import clipped, get_width
-from mainspring.documents.lines import money
+from mainspring.documents.figures import money
 from mainspring.events import OnTime, WaitStarted
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain_name

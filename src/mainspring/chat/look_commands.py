@@ -7,9 +7,9 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, cast
 
-from mainspring.app.build import skills_of
 from mainspring.app.operations.memory import remember
 from mainspring.app.operations.status import session_status
+from mainspring.app.prompt import skills_of
 from mainspring.chat.blocks import event_block, wrapped_question
 from mainspring.chat.choosing import REASONINGS, THEMES, choose
 from mainspring.chat.cli_output import cli_output

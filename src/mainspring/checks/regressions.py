@@ -39,10 +39,10 @@ from mainspring.turns.suite import (
     CALL_PREFIX,
     Compare,
     SuiteRun,
-    project_of_turn,
     results_of,
     run_suite,
 )
+from mainspring.turns.task_project import project_of_turn
 from mainspring.workspace.affected import command_for
 from mainspring.workspace.project import Project
 from mainspring.workspace.test_results import TestResults, broken, excerpt, missing, unloaded

@@ -31,7 +31,7 @@ from mainspring.app.operations.approvals import (
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import POSITIVE
-from mainspring.documents.lines import when
+from mainspring.documents.figures import when
 from mainspring.secrets.screen import plain
 
 _mode = click.option("--mode", type=click.Choice(MODE_NAMES), help="Judge as in this mode.")

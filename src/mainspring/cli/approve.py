@@ -19,9 +19,9 @@ from mainspring.app.operations.approve import (
 from mainspring.app.operations.daemon import wake_daemon
 from mainspring.app.operations.workers import answer_queued
 from mainspring.cli.config import load_config
-from mainspring.cli.run import turn_options
 from mainspring.cli.server_option import with_server
 from mainspring.cli.turn import take_turn
+from mainspring.cli.turn_options import turn_options
 from mainspring.cli.wake import say_other_daemon
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalGiven, Decision, Scope

@@ -22,7 +22,7 @@ from mainspring.app.operations.kept_artifacts import (
 )
 from mainspring.cli.config import load_config, load_config_or_defaults, newest_here
 from mainspring.cli.json_output import json_line
-from mainspring.documents.lines import when
+from mainspring.documents.figures import when
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain, plain_name
 from mainspring.settings import Config

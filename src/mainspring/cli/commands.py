@@ -27,7 +27,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Work": {
         "chat": Entry("chat", "Talk with an agent in this folder; the default.", is_common=True),
         "run": Entry("run", "Give an agent a task, with nobody at the keyboard.", is_common=True),
-        "resume": Entry("run", "Continue a session, or tell it something new.", is_common=True),
+        "resume": Entry("resume", "Continue a session, or tell it something new.", is_common=True),
         "goal": Entry("goals", "Pursue a goal for hours or days, or on a schedule.", is_common=True),
         "approve": Entry("approve", "Answer a blocked session's question, and continue it.", is_common=True),
         "fix": Entry("fix", "Make a command pass that fails, and verify it."),
@@ -35,7 +35,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "tasks": Entry("tasks", "Have a graph of tasks done by agents, side by side."),
         "review": Entry("review", "Review a change: findings with file, line and severity."),
         "docs": Entry("docs", "Write pages about source files, checked and judged."),
-        "retry": Entry("run", "Ask the last question again, perhaps of another model."),
+        "retry": Entry("resume", "Ask the last question again, perhaps of another model."),
         "say": Entry("messages", "Say something to a session that is running."),
         "note": Entry("messages", "Tell a session something, without asking for anything."),
         "exec": Entry("exec_run", "Run one command in the sandbox, without an agent."),

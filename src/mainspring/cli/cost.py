@@ -15,7 +15,7 @@ from mainspring.app.operations.cost import CostKey, Costs, Spent, costs
 from mainspring.app.operations.cost import today as this_day
 from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
-from mainspring.documents.lines import money
+from mainspring.documents.figures import money
 from mainspring.secrets.screen import plain
 
 _WIDE = 10_000

@@ -27,7 +27,7 @@ from mainspring.cli.config import NO_GATEWAY, load_config
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import with_options
 from mainspring.cli.system import need_custody
-from mainspring.documents.lines import local_time, when
+from mainspring.documents.figures import local_time, when
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config
 

@@ -11,7 +11,7 @@ from mainspring.app.operations.device_roles import PAIRED_ROLES, SERVICE_ROLES, 
 from mainspring.app.operations.devices import PAIR_WITHIN_S, Access
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
-from mainspring.documents.lines import when
+from mainspring.documents.figures import when
 from mainspring.secrets.screen import plain
 
 

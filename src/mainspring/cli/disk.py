@@ -16,7 +16,7 @@ from mainspring.app.operations.uninstall import check_idle, remove_places, writt
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
 from mainspring.cli.streams import is_person_there
-from mainspring.documents.lines import when
+from mainspring.documents.figures import when
 from mainspring.errors import UsageError
 from mainspring.events.counts import plural, readable_bytes
 from mainspring.secrets.screen import plain

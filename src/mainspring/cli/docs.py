@@ -16,7 +16,7 @@ from mainspring.cli.config import NO_GATEWAY, load_config, offer_setup
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import POSITIVE
 from mainspring.cli.streams import shows_progress
-from mainspring.documents.lines import money
+from mainspring.documents.figures import money
 from mainspring.errors import UsageError
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain

@@ -12,7 +12,7 @@ import click
 from mainspring.app.operations.commands import CommandRecord, list_commands, load_command, load_output
 from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
-from mainspring.documents.lines import when
+from mainspring.documents.figures import when
 from mainspring.secrets.screen import plain
 
 _LINE = 60

@@ -27,7 +27,7 @@ from mainspring.cli.family_options import FAMILY_OPTIONS, OUTPUT_OPTIONS
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import with_options
 from mainspring.cli.piped import with_piped
-from mainspring.documents.lines import money
+from mainspring.documents.figures import money
 from mainspring.errors import UsageError
 from mainspring.events import MAX_ATTEMPTS, AttemptEnded, AttemptStarted, Effort, Limits
 from mainspring.events.counts import plural

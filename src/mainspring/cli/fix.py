@@ -31,8 +31,8 @@ from mainspring.cli.json_output import json_line
 from mainspring.cli.options import POSITIVE, with_options
 from mainspring.cli.system import say_limits
 from mainspring.cli.turn import Lines, collect_garbage_again, obey_signals
+from mainspring.documents.figures import money
 from mainspring.documents.fix_lines import VERDICT_MARKS, outcome_words
-from mainspring.documents.lines import money
 from mainspring.errors import UsageError
 from mainspring.events import MAX_ATTEMPTS, FixEnded, Limits
 from mainspring.events.counts import plural

@@ -19,7 +19,7 @@ from mainspring.app.operations.workers import (
 )
 from mainspring.cli.config import load_config
 from mainspring.cli.json_output import json_line
-from mainspring.documents.lines import local_time, money
+from mainspring.documents.figures import local_time, money
 from mainspring.errors import UsageError
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain

@@ -15,9 +15,10 @@ from mainspring.app.workspaces import AllowHome
 from mainspring.cli.allow_home import ALLOW_HOME
 from mainspring.cli.config import load_config
 from mainspring.cli.made_forks import tell_fork
-from mainspring.cli.run import turn_options
 from mainspring.cli.turn import take_turn
-from mainspring.documents.lines import as_text, money
+from mainspring.cli.turn_options import turn_options
+from mainspring.documents.figures import money
+from mainspring.documents.lines import as_text
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 

@@ -37,7 +37,8 @@ from mainspring.cli.schedules import (
     unschedule_command,
 )
 from mainspring.cli.timeline import print_back
-from mainspring.documents.lines import as_text, money
+from mainspring.documents.figures import money
+from mainspring.documents.lines import as_text
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 

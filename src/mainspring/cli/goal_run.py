@@ -17,7 +17,7 @@ from mainspring.cli.config import load_config
 from mainspring.cli.streams import OutputLost
 from mainspring.cli.system import say_limits
 from mainspring.cli.turn import Lines, collect_garbage_again, obey_signals, say_lost_output
-from mainspring.documents.lines import as_json
+from mainspring.documents.json_lines import as_json
 from mainspring.errors import MainspringError
 from mainspring.events import GoalEnded, GoalPaused
 from mainspring.secrets.screen import plain

@@ -12,7 +12,7 @@ import click
 from mainspring.app.operations.goal_list import graded_goals, state_of
 from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
-from mainspring.documents.lines import money, when
+from mainspring.documents.figures import money, when
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 

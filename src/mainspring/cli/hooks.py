@@ -12,7 +12,7 @@ import click
 from mainspring.app.operations.hooks import event_named, hook_cost, hook_log, list_hooks, try_hooks
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
-from mainspring.documents.lines import when
+from mainspring.documents.figures import when
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain, plain_name
 

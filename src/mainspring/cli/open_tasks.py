@@ -10,7 +10,7 @@ import click
 from mainspring.app.operations.open_tasks import OpenPlan, open_tasks
 from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
-from mainspring.documents.lines import when
+from mainspring.documents.figures import when
 from mainspring.secrets.screen import plain
 
 _TITLE = 60

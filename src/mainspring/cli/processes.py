@@ -13,7 +13,7 @@ from mainspring.app.operations.processes import LiveProcess, list_processes, sto
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.cli.server_option import with_server
-from mainspring.documents.lines import when
+from mainspring.documents.figures import when
 from mainspring.secrets.screen import plain
 
 _LINE = 60

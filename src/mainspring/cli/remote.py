@@ -25,7 +25,7 @@ from mainspring.cli.piped import with_piped
 from mainspring.cli.sessions import print_event, print_rows
 from mainspring.cli.turn import Lines, exit_code
 from mainspring.client import Client
-from mainspring.documents.lines import as_json
+from mainspring.documents.json_lines import as_json
 from mainspring.errors import UsageError
 from mainspring.events import TurnEnded
 from mainspring.system import host_name

@@ -16,7 +16,7 @@ from mainspring.app.operations.reviews import (
 )
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
-from mainspring.documents.lines import when
+from mainspring.documents.figures import when
 from mainspring.events.counts import plural
 from mainspring.secrets.screen import plain
 

@@ -29,7 +29,7 @@ from mainspring.cli.options import NOT_NEGATIVE
 from mainspring.cli.queue_options import queue_options, queue_place
 from mainspring.cli.streams import is_person_there
 from mainspring.cli.wake import say_other_daemon
-from mainspring.documents.lines import local_time, money, when
+from mainspring.documents.figures import local_time, money, when
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
 from mainspring.settings import Config

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from mainspring.cli.config import load_config
-from mainspring.documents.lines import as_text
 from mainspring.errors import UsageError
 from mainspring.events import Event
 from mainspring.secrets.screen import plain
@@ -36,7 +35,7 @@ async def commit_branch(session: Session) -> None:
         click.echo(plain(f"Nothing was committed: {error.message}"), err=True)
         return
     if made is not None:
-        click.echo(as_text(made), err=True)
+        click.echo(import_module("mainspring.documents.lines").as_text(made), err=True)
 
 
 def _branches() -> Any:

@@ -22,7 +22,9 @@ from mainspring.app.operations.sessions import (
 from mainspring.cli.config import load_config_or_defaults, newest_here
 from mainspring.cli.json_output import json_line
 from mainspring.cli.server_option import with_server
-from mainspring.documents.lines import as_json, as_text, money, when
+from mainspring.documents.figures import money, when
+from mainspring.documents.json_lines import as_json
+from mainspring.documents.lines import as_text
 from mainspring.events import Origin, Recorded, SpendReserved, SpendSettled
 from mainspring.events.counts import readable_bytes
 from mainspring.secrets.screen import plain

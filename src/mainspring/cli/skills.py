@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mainspring.app.build import skills_of
+from mainspring.app.prompt import skills_of
 from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.secrets.screen import plain

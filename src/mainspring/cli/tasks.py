@@ -24,7 +24,7 @@ from mainspring.cli.config import load_config, offer_setup
 from mainspring.cli.family_options import FAMILY_OPTIONS, OUTPUT_OPTIONS
 from mainspring.cli.json_output import json_line
 from mainspring.cli.options import with_options
-from mainspring.documents.lines import money
+from mainspring.documents.figures import money
 from mainspring.documents.task_tree import MARKS, TaskRow, task_tree
 from mainspring.errors import UsageError
 from mainspring.events import Limits

@@ -23,8 +23,8 @@ from mainspring.cli.blocking import iterate
 from mainspring.cli.config import load_config_or_defaults, newest_here
 from mainspring.cli.made_forks import tell_fork
 from mainspring.cli.output_file import written
+from mainspring.documents.figures import when
 from mainspring.documents.html import as_html
-from mainspring.documents.lines import when
 from mainspring.documents.markdown import as_markdown
 from mainspring.documents.transcript import transcript
 from mainspring.errors import UsageError

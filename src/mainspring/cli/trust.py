@@ -19,7 +19,7 @@ from mainspring.app.operations.trust import (
 from mainspring.cli.config import load_config, load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.cli.streams import is_person_there
-from mainspring.documents.lines import when
+from mainspring.documents.figures import when
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
 

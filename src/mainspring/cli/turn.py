@@ -14,14 +14,12 @@ from contextlib import aclosing, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 from msgspec.structs import replace
 
 from mainspring.app import build as app
-from mainspring.app.operations.attachments import Attached, attached, keep
-from mainspring.app.operations.outputs import as_output, load_schema
 from mainspring.app.operations.usual_attempts import usual_attempts
 from mainspring.app.policies import rule_warnings
 from mainspring.app.workspaces import AllowHome
@@ -30,8 +28,7 @@ from mainspring.cli.config import load_config
 from mainspring.cli.session_branch import begin_branch, commit_branch
 from mainspring.cli.streams import OutputLost, is_person_there
 from mainspring.cli.system import say_limits
-from mainspring.documents.call_lines import call_line
-from mainspring.documents.lines import as_json, as_text, attachment_lines, ended_line
+from mainspring.documents.json_lines import as_json
 from mainspring.errors import UsageError
 from mainspring.events import (
     ApprovalAsked,
@@ -59,7 +56,13 @@ from mainspring.session.session import Session
 from mainspring.settings import Config
 from mainspring.system import stop_signals
 
+if TYPE_CHECKING:
+    from mainspring.app.operations.attachments import Attached
+
 Code = TypeVar("Code", int, int | None)
+_ATTACHMENTS = "mainspring.app.operations.attachments"
+_LINES = "mainspring.documents.lines"
+_OUTPUTS = "mainspring.app.operations.outputs"
 _EXIT_CODES: dict[Ending, int] = {
     "done": 0,
     "failed": 1,
@@ -116,7 +119,7 @@ async def take_turn(
         profile=profile,
         mode=mode or "",
         sandbox=sandbox or "",
-        output=load_schema(output_schema) if output_schema else None,
+        output=import_module(_OUTPUTS).load_schema(output_schema) if output_schema else None,
         limits=replace(limits, max_steps=max_steps, max_calls=max_calls, timeout_s=timeout),
         allow_unpriced=allow_unpriced,
         allow_home=allow_home,
@@ -168,7 +171,7 @@ async def _said(
     if is_retry:
         again = await session.undo("both")
         return again.text, again.media
-    return text, await keep(session, files)
+    return text, await import_module(_ATTACHMENTS).keep(session, files) if files else ()
 
 
 def _stop(session: Session, task: asyncio.Task[Any] | None) -> None:
@@ -244,7 +247,7 @@ def collect_garbage_again() -> None:
 def _attached_files(attach: Sequence[Path], text: str) -> list[Attached]:
     if attach and not text:
         raise UsageError("--attach needs a message.", remedy="Give the message that the files belong to.")
-    return [attached(path) for path in attach]
+    return [import_module(_ATTACHMENTS).attached(path) for path in attach]
 
 
 def obey_signals(stop: Callable[[signal.Signals], None]) -> None:
@@ -296,7 +299,9 @@ async def _print_text(session: Session, events: AsyncGenerator[Recorded], *, is_
         click.echo("Nothing to continue: the last turn is done. Give a new message.", err=True)
         return 0
     if session.output is not None and code == 0:
-        click.echo(escape_json(as_output(session.state.last_reply.text, session.output)))
+        click.echo(
+            escape_json(import_module(_OUTPUTS).as_output(session.state.last_reply.text, session.output))
+        )
     return code
 
 
@@ -376,14 +381,17 @@ def _print_event(recorded: Recorded, *, in_goal: bool = False) -> None:
         return
     if isinstance(event, ApprovalAsked) and is_person_there():
         return  # whoever asks says it all
-    if isinstance(event, UserSaid):
-        lines = attachment_lines(event.media)
-    elif isinstance(event, AssistantSaid):
-        lines = [call_line(call) for call in event.calls]
-    elif isinstance(event, TurnEnded):
-        lines = [ended_line(event, in_goal=in_goal)]
-    else:
-        lines = [as_text(event)]
-    for line in lines:
+    for line in _lines_of(event, in_goal=in_goal):
         if line:
             click.echo(plain(line), err=True)
+
+
+def _lines_of(event: Event, *, in_goal: bool) -> list[str]:
+    texts: Any = import_module(_LINES)
+    if isinstance(event, UserSaid):
+        return texts.attachment_lines(event.media)
+    if isinstance(event, AssistantSaid):
+        return [texts.call_line(call) for call in event.calls]
+    if isinstance(event, TurnEnded):
+        return [texts.ended_line(event, in_goal=in_goal)]
+    return [texts.as_text(event)]

@@ -13,7 +13,7 @@ from mainspring.app.operations.usage import KEYS, UsageFilter, UsageKey, UsageRo
 from mainspring.cli.config import load_config_or_defaults
 from mainspring.cli.json_output import json_line
 from mainspring.cli.output_file import written
-from mainspring.documents.lines import money
+from mainspring.documents.figures import money
 from mainspring.errors import UsageError
 from mainspring.secrets.screen import plain
 

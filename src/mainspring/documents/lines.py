@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from datetime import tzinfo
 from typing import Any
-
-import msgspec
 
 from mainspring.documents.agent_lines import AGENT_LINES
 from mainspring.documents.approval_lines import APPROVAL_LINES
 from mainspring.documents.attempt_lines import ATTEMPT_LINES
 from mainspring.documents.call_lines import call_line
+from mainspring.documents.figures import money
 from mainspring.documents.fix_lines import FIX_LINES
 from mainspring.documents.goal_lines import GOAL_LINES, flags
 from mainspring.documents.job_lines import JOB_LINES
@@ -45,7 +43,6 @@ from mainspring.events import (
     ProcessStarted,
     Progress,
     PromptSet,
-    Recorded,
     Remembered,
     RequestFailed,
     RewindStarted,
@@ -63,37 +60,13 @@ from mainspring.events import (
     Unknown,
     UserSaid,
     WorkFinished,
-    encode,
 )
 from mainspring.events.counts import plural
-from mainspring.events.escaping import escape_json
-from mainspring.events.moments import date_of
 from mainspring.secrets.screen import plain, plain_name
-from mainspring.waits.describe import clock
 
 _MARKS: dict[Progress, str] = {"open": "☐", "doing": "▶", "done": "☑"}
 _MAX_LINES = 12
 _CHANGE_MARKS = {"created": "+", "modified": "~", "deleted": "-", "renamed": ">", "mode": "~"}
-
-
-def when(time_us: int) -> str:
-    return clock(time_us) if time_us else f"{'unknown':<20}"
-
-
-def local_time(time_us: int, zone: tzinfo) -> str:
-    """A time as the clock on the wall shows it there."""
-    return date_of(time_us, zone).isoformat(timespec="minutes")
-
-
-def money(usd: float) -> str:
-    return f"${usd:.4f}" if usd else "$0"
-
-
-def as_json(recorded: Recorded) -> bytes:
-    """One event as a line of JSON."""
-    kind, body = encode(recorded.event)
-    head = {"seq": recorded.seq, "time": when(recorded.time_us), "kind": kind}
-    return escape_json(msgspec.json.encode({**head, "body": msgspec.Raw(body)}))
 
 
 def as_text(event: Event, *, whole: bool = False) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from mainspring.documents.lines import money
+from mainspring.documents.figures import money
 from mainspring.events import PlannedTask
 from mainspring.events.counts import plural
 from mainspring.folds.task_graph import GraphTask, TaskGraph, TaskState

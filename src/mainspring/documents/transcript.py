@@ -16,7 +16,8 @@ from mainspring.documents.blocks import (
     Quote,
 )
 from mainspring.documents.call_lines import call_line
-from mainspring.documents.lines import as_text, attachment_lines, change_line, when
+from mainspring.documents.figures import when
+from mainspring.documents.lines import as_text, attachment_lines, change_line
 from mainspring.events import (
     AssistantSaid,
     Blob,

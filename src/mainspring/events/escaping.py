@@ -41,7 +41,8 @@ def escape_json(data: bytes) -> bytes:
     """The same JSON with such characters as `\\u....`; they can stand only within its texts."""
     if data.isascii() and b"\x7f" not in data:
         return data
-    return UNSAFE.sub(_escaped, data.decode()).encode()
+    text = data.decode()
+    return data if text.isprintable() else UNSAFE.sub(_escaped, text).encode()
 
 
 def _escaped(found: re.Match[str]) -> str:

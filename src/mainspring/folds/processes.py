@@ -10,12 +10,15 @@ import asyncio
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from mainspring.errors import SandboxError
 from mainspring.events import Event, NoteAdded, ProcessEnded, ProcessStarted, Recorded
-from mainspring.sandbox.background import Background, Status
+
+if TYPE_CHECKING:
+    from mainspring.sandbox.background import Background, Status
 
 FOLDER = "processes"
 """Below a session's own folder; each process has one there, named by its handle."""
@@ -41,7 +44,10 @@ class Process(msgspec.Struct, frozen=True):
 
     @property
     def background(self) -> Background:
-        return Background(Path(self.started.folder))
+        made: Background = import_module("mainspring.sandbox.background").Background(
+            Path(self.started.folder)
+        )
+        return made
 
 
 class Processes:

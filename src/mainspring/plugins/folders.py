@@ -21,7 +21,8 @@ from mainspring.approvals.trust import TrustSubject
 from mainspring.disk.untrusted import read_untrusted
 from mainspring.errors import ConfigError
 from mainspring.events.decoding import DECODE_ERRORS
-from mainspring.mcp.entries import FILE_NAME, FileEntry, read_entries, servers_in
+from mainspring.mcp.entries import FileEntry, read_entries, servers_in
+from mainspring.mcp.settings import FILE_NAME
 from mainspring.plugins.loading import is_plugin_name
 
 MANIFEST = Path(".claude-plugin") / "plugin.json"

@@ -20,7 +20,7 @@ from mainspring.app.operations.control import (
     read_input,
     take_input,
 )
-from mainspring.documents.lines import as_json
+from mainspring.documents.json_lines import as_json
 from mainspring.errors import UsageError
 from mainspring.events import ApprovalAsked, Media, TurnEnded
 from mainspring.events.escaping import escape_json

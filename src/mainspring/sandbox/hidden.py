@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import stat
 import time
+from collections.abc import Callable
 from fnmatch import translate
 from functools import cache, lru_cache
 from pathlib import Path
@@ -24,15 +25,18 @@ SHOWN_NAMES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".en
 DEPENDENCIES = ("/node_modules", "/site-packages")
 """Below these, files belong to packages."""
 
+_WILD = frozenset("*?[")
 _KEYS = (".pem", ".key")
 _MARK = b"PRIVATE KEY-----"
 _MAX_KEY_BYTES = 256 * 1024
 
 
 @cache
-def names_matching(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """One pattern for names that fit any of these, as in a shell."""
-    return re.compile("|".join(map(translate, patterns)) or r"(?!)")
+def names_matching(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether a name fits any of these, as in a shell."""
+    plain = frozenset(each for each in patterns if _WILD.isdisjoint(each))
+    matched = re.compile("|".join(translate(each) for each in patterns if each not in plain) or r"(?!)").match
+    return lambda name: name in plain or matched(name) is not None
 
 
 def may_be_key(name: str) -> bool:

@@ -18,7 +18,8 @@ import msgspec
 
 from mainspring.disk.files import make_folder
 from mainspring.errors import SandboxError
-from mainspring.sandbox import TIMED_OUT, Background, Command, CommandResult, OnOutput
+from mainspring.sandbox import TIMED_OUT, Command, CommandResult, OnOutput
+from mainspring.sandbox.background import Background
 from mainspring.sandbox.custody.child import receive
 from mainspring.sandbox.guarded import GuardedCommand, GuardReport
 from mainspring.sandbox.limits import WATCHED_LIMITS, name_of, passed_by

@@ -7,7 +7,8 @@ below the home folder, whose it is, and where that is documented. Paths in `.con
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 _SECRETS = """
@@ -132,10 +133,15 @@ def startup_files(home: Path, environment: Mapping[str, str] | None = None) -> t
     return _located(STARTUP_OF_HOME, home, environment or {})
 
 
-def _located(names: Sequence[str], home: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
-    found = [home / name for name in names]
+def _located(names: tuple[str, ...], home: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    found = [*_below(home, names)]
     for base, variable in _XDG.items():
         if (elsewhere := environment.get(variable, "")).startswith("/"):
             below = (Path(name).relative_to(base) for name in names if name.startswith(f"{base}/"))
             found += [Path(elsewhere).resolve() / name for name in below]
     return tuple(dict.fromkeys(found))
+
+
+@lru_cache(maxsize=8)
+def _below(home: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
+    return tuple(home / name for name in names)

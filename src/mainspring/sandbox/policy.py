@@ -133,7 +133,7 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         return ""
 
     def is_hidden_key(self, path: Path) -> bool:
-        is_shown = names_matching(self.shown).match(path.name) or self.is_shown(path)
+        is_shown = names_matching(self.shown)(path.name) or self.is_shown(path)
         return not is_shown and is_key(path, begun_ns=self.begun_ns)
 
     def is_shown(self, path: Path) -> bool:
@@ -207,7 +207,8 @@ _NONE: frozenset[str] = frozenset()
 def _held_inside(policy: Confinement) -> tuple[Path, ...]:
     roots = (policy.workspace, *policy.writable) if policy.mode != "full" else ()
     known = dict.fromkeys((*policy.protected_paths, *policy.hidden_paths))
-    return tuple(path for path in known if any(root in path.parents for root in roots))
+    below = tuple(f"{str(root).rstrip('/')}/" for root in roots)
+    return tuple(path for path in known if f"{path}".startswith(below))
 
 
 @lru_cache(maxsize=64)
@@ -252,9 +253,9 @@ def is_instructions(path: Path) -> bool:
 
 
 def is_hidden_name(name: str, policy: Confinement) -> bool:
-    if not names_matching(policy.hidden_names).match(name) or name in policy.granted:
+    if not names_matching(policy.hidden_names)(name) or name in policy.granted:
         return False
-    return not names_matching((*SHOWN_NAMES, *policy.shown)).match(name)
+    return not names_matching((*SHOWN_NAMES, *policy.shown))(name)
 
 
 def policy(

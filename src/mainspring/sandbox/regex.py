@@ -6,11 +6,11 @@ interrupted. The child ends by its CPU limit, also when we are gone.
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from mainspring.errors import UsageError
 
@@ -37,6 +37,7 @@ def matching(pattern: str, lines: Sequence[str], *, is_case_ignored: bool = Fals
     thread."""
     if not lines:
         return []
+    json = import_module("json")
     given = json.dumps([pattern, int(re.IGNORECASE) if is_case_ignored else 0, lines])
     argv = (sys.executable, "-I", "-S", "-c", _CHILD, str(LIMIT_S))
     try:

@@ -192,7 +192,7 @@ def _judged(path: str, listing: FolderListing, policy: Confinement) -> _Folder:
 
 def _is_secret(name: str, path: Path) -> bool:
     """Folders with the usual names of secrets are something else, like a virtual environment in `.env`."""
-    return not names_matching(HIDDEN_NAMES).match(name) or not path.is_dir()
+    return not names_matching(HIDDEN_NAMES)(name) or not path.is_dir()
 
 
 def _startup_in(policy: Confinement) -> Iterator[Path]:

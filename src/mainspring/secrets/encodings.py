@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import string
 from collections.abc import Collection, Iterator
+from importlib import import_module
 from urllib.parse import quote, quote_plus
 
 from mainspring.patterns import lazy_pattern
@@ -38,6 +38,7 @@ def written_forms(value: str) -> tuple[str, ...]:
     quoted = (quote(raw, safe=""), quote(raw), quote_plus(raw), "".join(f"%{byte:02X}" for byte in raw))
     quoted += tuple(each for each in in_base64 if "%" in each)
     lowered = (_LOWER_PERCENT.sub(lambda found: found[0].lower(), each) for each in quoted)
+    json = import_module("json")
     in_json = (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
     in_page = (value.translate(_IN_PAGES), value.translate(_IN_TEXT), in_json[0].replace("/", r"\/"))
     return tuple(dict.fromkeys((value, *in_json, *in_page, *quoted, *lowered)))

@@ -61,7 +61,7 @@ def redacted_blob(data: bytes, media_type: str, vault: Vault) -> bytes:
 @cache
 def _of_struct(kind: type[msgspec.Struct]) -> _Change | None:
     """How the texts in a struct are changed; None when it can hold none that would be."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = _hints_of(kind)
     changes = [
         (name, change)
         for name in kind.__struct_fields__
@@ -87,6 +87,15 @@ def _of_struct(kind: type[msgspec.Struct]) -> _Change | None:
     return walk
 
 
+def _hints_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The types of the fields. Those of events are values already, and need not be worked out."""
+    given: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        given |= getattr(base, "__annotations__", {})
+    are_values = not any(isinstance(each, str) for each in given.values())
+    return given if are_values else get_type_hints(kind, include_extras=True)
+
+
 def _of(hint: Any, where: str) -> _Change | None:
     """How the texts in a value of this type are changed; None when it has none that would be."""
     origin, arguments = get_origin(hint), get_args(hint)
@@ -97,7 +106,7 @@ def _of(hint: Any, where: str) -> _Change | None:
     if hint is msgspec.Raw:
         return _in_raw
     if hint is Any:
-        return lambda value, change: _same_or(value, in_texts(change, value))
+        return _in_any
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _of_struct(hint)
     if origin is Annotated:
@@ -190,6 +199,10 @@ def _same_or(old: Any, new: Any) -> Any:
 
 def _in_text(text: str, change: _Text) -> str:
     return text if len(text) < MIN_CHARS else change(text)
+
+
+def _in_any(value: object, change: _Text) -> object:
+    return _same_or(value, in_texts(partial(_in_text, change=change), value))
 
 
 def _in_json(text: str, change: _Text) -> str:

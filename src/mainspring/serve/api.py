@@ -38,7 +38,7 @@ from mainspring.app.operations.standing import GivenAnswer, SessionNow
 from mainspring.app.operations.tasks import TasksRun
 from mainspring.app.operations.timeline import BackAt, BackPreview, StepChanges, file_changes
 from mainspring.catalog import SessionRow
-from mainspring.documents.lines import as_json
+from mainspring.documents.json_lines import as_json
 from mainspring.errors import UnknownSession, UsageError
 from mainspring.events import ApprovalAsked, ApprovalGiven, Blob, GoalChecks, Recorded
 from mainspring.evidence.kept import KeptVersion

@@ -17,7 +17,7 @@ from functools import partial
 import msgspec
 
 from mainspring.app.operations.sessions import is_run, journal_of, journal_stamp, session_folder
-from mainspring.documents.lines import as_json
+from mainspring.documents.json_lines import as_json
 from mainspring.errors import JournalError
 from mainspring.events import Recorded
 from mainspring.events.escaping import escape_json

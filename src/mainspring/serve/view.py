@@ -9,7 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from mainspring.documents.call_lines import call_line
-from mainspring.documents.lines import as_text, attachment_lines, change_line, ended_line, when
+from mainspring.documents.figures import when
+from mainspring.documents.lines import as_text, attachment_lines, change_line, ended_line
 from mainspring.events import (
     AssistantSaid,
     Blob,

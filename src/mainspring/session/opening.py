@@ -6,8 +6,9 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -38,9 +39,10 @@ from mainspring.journal import JournalReader
 from mainspring.models import Model
 from mainspring.models.pool import ModelPool
 from mainspring.tools.output import OutputType
-from mainspring.turns.router import Router
 from mainspring.waits.describe import duration
-from mainspring.workspace.since import changes_since
+
+if TYPE_CHECKING:
+    from mainspring.turns.router import Router
 
 _BUILTIN = "builtin"
 
@@ -102,6 +104,7 @@ async def age_note(journal: JournalReader, workspace: Path, now_us: int, scan: S
     age_s = (now_us - left_us) / 1e6
     if age_s < _OLD_S:
         return []
+    changes_since = import_module("mainspring.workspace.since").changes_since
     changes = await asyncio.to_thread(changes_since, workspace, left_us, scan)
     text = f"The session was left {duration(age_s)} ago. {changes}".strip()
     return [NoteAdded(text=text, source=RESUMED_SOURCE)]

@@ -11,9 +11,10 @@ import asyncio
 import traceback
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from mainspring.context.history import fresh_start
 from mainspring.errors import InvalidValue, JournalUnreachable, MainspringError, UsageError, require_type
@@ -43,14 +44,17 @@ from mainspring.secrets.recorder import check_event
 from mainspring.session.arguments import require_media_type, require_text
 from mainspring.session.commands import carry_out, catch_up, is_over, until_next_look
 from mainspring.session.opening import Opening, age_note, output_type
-from mainspring.session.reply import Reply, take_reply
-from mainspring.session.rewind import WentBack, complete, go_back, last_turn
 from mainspring.tools.output import OutputType
 from mainspring.turns.endings import STOPPED, abandoned, end_turn, failed
 from mainspring.turns.lost_calls import record_lost
 from mainspring.turns.runtime import Engine, Runtime
 
+if TYPE_CHECKING:
+    from mainspring.session.reply import Reply
+    from mainspring.session.rewind import WentBack
+
 T = TypeVar("T")
+_REWIND = "mainspring.session.rewind"
 
 
 class Session:
@@ -173,6 +177,7 @@ class Session:
     async def ask(self, text: str = "", *, output: Any = None) -> Reply:
         """Says something, or goes on without a text, and gives the answer of that turn. `Reply.output` is
         then a value of the type `output`, or else of the one that the session was opened with."""
+        take_reply = import_module("mainspring.session.reply").take_reply
         return await take_reply(self, text, output_type(output, self._opening.engine_name))
 
     async def attach(self, data: bytes, media_type: str, name: str = "") -> Media:
@@ -248,14 +253,16 @@ class Session:
 
     async def undo(self, scope: Extent = "conversation") -> UserSaid:
         """Takes back the last turn that counts, and gives what the user had said."""
-        seq, said = await last_turn(self.journal, scope)
+        seq, said = await import_module(_REWIND).last_turn(self.journal, scope)
         await self.rewind(seq - 1, scope)
         return said
 
     async def rewind(self, to_seq: int, scope: Extent = "conversation") -> WentBack:
         """Goes back to how the conversation, the files or both were after an event."""
         async with self._rewritten("going back"):
-            went = await go_back(self._runtime.recorder, self.state.workspace, to_seq, scope)
+            went = await import_module(_REWIND).go_back(
+                self._runtime.recorder, self.state.workspace, to_seq, scope
+            )
             await self._runtime.load_history()
             return went
 
@@ -319,7 +326,8 @@ class Session:
 
     async def _begin(self) -> None:
         runtime = self._runtime
-        await complete(runtime.recorder, Path(self._opening.workspace))
+        if await runtime.journal.last_seq():
+            await import_module(_REWIND).complete(runtime.recorder, Path(self._opening.workspace))
         await runtime.load()
         before, tools = runtime.feed.last_seq, runtime.workbench.toolbox.specs
         now_us, place = runtime.workbench.reach.clock(), Path(self._opening.workspace)

@@ -1,14 +1,14 @@
 """Applies a unified diff to several files: all of it, or nothing."""
 
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from mainspring.sandbox.files import Content, Version
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
-from mainspring.tools.diff import FilePatch, apply_hunks, parse_patch
 from mainspring.tools.files import (
     described,
     encoded,
@@ -20,6 +20,9 @@ from mainspring.tools.files import (
     write_file,
 )
 from mainspring.tools.schema import Arguments
+
+if TYPE_CHECKING:
+    from mainspring.tools.diff import FilePatch
 
 
 class PatchArguments(Arguments, frozen=True):
@@ -37,7 +40,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 async def _run(arguments: PatchArguments, place: CallContext) -> Output:
-    files = parse_patch(arguments.patch)
+    files = _diff().parse_patch(arguments.patch)
     changes = [change for file in files for change in await _changes(place, file)]
     paths = [place.files.resolve(change.path) for change in changes]
     if twice := next(
@@ -49,7 +52,7 @@ async def _run(arguments: PatchArguments, place: CallContext) -> Output:
     return Output(text="\n".join([*map(_told, files), *assumed]))
 
 
-async def _changes(place: CallContext, file: FilePatch) -> list[Change]:
+async def _changes(place: CallContext, file: "FilePatch") -> list[Change]:
     """What a file's part of the patch does, checked and computed before anything is written."""
     for path in {file.old, file.new} - {""}:
         with explained(path):
@@ -61,7 +64,7 @@ async def _changes(place: CallContext, file: FilePatch) -> list[Change]:
     )
     data, assumed = content.data, ()
     if decoded is not None:
-        text, assumed = apply_hunks(decoded.text, file, hide=place.hide)
+        text, assumed = _diff().apply_hunks(decoded.text, file, hide=place.hide)
         data = encoded(decoded, text, file.old)
     if not file.new:
         if file.hunks and data:
@@ -76,10 +79,10 @@ async def _changes(place: CallContext, file: FilePatch) -> list[Change]:
     return [Change(file.new, None, data, content.mode, assumed), Change(file.old, content, None)]
 
 
-async def _creation(place: CallContext, file: FilePatch) -> Change:
+async def _creation(place: CallContext, file: "FilePatch") -> Change:
     if await found_at(place, file.new) is not None:
         raise ToolFailed(f"{file.new} exists already, and the patch creates it; nothing was changed.")
-    text, _ = apply_hunks("", file)
+    text, _ = _diff().apply_hunks("", file)
     return Change(file.new, None, text.encode(), 0o755 if file.is_executable else None)
 
 
@@ -106,7 +109,7 @@ async def _put(
         await write_file(place, path, data, unchanged_since=version, mode=mode)
 
 
-def _told(file: FilePatch) -> str:
+def _told(file: "FilePatch") -> str:
     if not file.old:
         return f"Created {file.new}."
     if not file.new:
@@ -119,10 +122,14 @@ def _told(file: FilePatch) -> str:
 
 def _paths(arguments: PatchArguments) -> tuple[str, ...]:
     try:
-        files = parse_patch(arguments.patch)
+        files = _diff().parse_patch(arguments.patch)
     except ToolFailed:
         return ()  # the call itself says what is wrong with the patch
     return tuple(dict.fromkeys(path for file in files for path in (file.old, file.new) if path))
+
+
+def _diff() -> Any:
+    return import_module("mainspring.tools.diff")  # reads patches
 
 
 TOOL = Tool(

@@ -7,7 +7,7 @@ model is not told of it again.
 import codecs
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
@@ -16,10 +16,12 @@ from mainspring.errors import SandboxError
 from mainspring.events import ProcessEnded
 from mainspring.events.counts import plural
 from mainspring.folds.processes import Process, aside_text, end_of, is_alive, settled, status_of
-from mainspring.sandbox.background import Background, Status
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.files import described
 from mainspring.tools.schema import Arguments
+
+if TYPE_CHECKING:
+    from mainspring.sandbox.background import Background, Status
 
 Action = Literal["status", "output", "send", "stop", "list"]
 
@@ -65,7 +67,9 @@ async def _look(process: Process, arguments: ProcessArguments, place: CallContex
     return Output(text="\n".join(filter(None, (text, aside))), exit_code=ended.exit_code if ended else None)
 
 
-def _output(process: Process, status: Status | None, since: int | None, place: CallContext, line: str) -> str:
+def _output(
+    process: Process, status: "Status | None", since: int | None, place: CallContext, line: str
+) -> str:
     if status is None:
         return line
     start = place.handles.offsets.get(process.handle, 0) if since is None else since
@@ -83,7 +87,7 @@ def _output(process: Process, status: Status | None, since: int | None, place: C
     return "\n".join(lines)
 
 
-def _read(background: Background, start: int, room: int, *, is_over: bool) -> tuple[str, int, int]:
+def _read(background: "Background", start: int, room: int, *, is_over: bool) -> tuple[str, int, int]:
     """Output from a byte on, where to go on, and how much was gone. Half a character is left for the next
     look as long as its other half may come, and so is half a line that goes on: it may be half a key."""
     data, offset, skipped = b"", start, 0
@@ -126,7 +130,7 @@ async def _stop(process: Process, place: CallContext) -> Output:
     return Output(text=text, is_error=is_alive(status))
 
 
-async def _settled(process: Process, status: Status | None, place: CallContext) -> ProcessEnded | None:
+async def _settled(process: Process, status: "Status | None", place: CallContext) -> ProcessEnded | None:
     """Its end, if it has ended: recorded now, unless it was before."""
     async with place.handles.changing:
         known = place.handles.processes.get(process.handle) or process
@@ -136,7 +140,7 @@ async def _settled(process: Process, status: Status | None, place: CallContext) 
         return known.ended
 
 
-def _line(process: Process, status: Status | None, place: CallContext) -> str:
+def _line(process: Process, status: "Status | None", place: CallContext) -> str:
     command = process.started.command
     shown = command if len(command) <= _MAX_COMMAND else f"{command[:_MAX_COMMAND]}…"
     text = f"{process.handle}: {_state(process, status)}"
@@ -146,7 +150,7 @@ def _line(process: Process, status: Status | None, place: CallContext) -> str:
     return f"{text}; {shown}"
 
 
-def _state(process: Process, status: Status | None) -> str:
+def _state(process: Process, status: "Status | None") -> str:
     if status is not None and status.state == "running":
         return f"running (pid {status.pid}) for {time.time() - status.started:.0f} s"
     ended = process.ended or end_of(process, status)

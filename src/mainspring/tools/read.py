@@ -16,8 +16,6 @@ from mainspring.sandbox.files import Content
 from mainspring.tools import CallContext, Output, Tool, ToolFailed
 from mainspring.tools.bounds import HANDLE
 from mainspring.tools.files import described, look_at
-from mainspring.tools.notebook import notebook_text
-from mainspring.tools.reread import is_file, unchanged
 from mainspring.tools.schema import Arguments
 from mainspring.tools.text import decode, lines_of
 
@@ -62,8 +60,9 @@ async def _run(arguments: ReadArguments, place: CallContext) -> Output:
 
 async def _unchanged(place: CallContext, path: str, content: Content, shown: str) -> str:
     """What to say instead when the model has these lines before it already."""
-    is_same = is_file(place.files.resolve, content.path)
-    return unchanged(shown, content.data, path, await place.earlier(), is_same=is_same)
+    reread = import_module("mainspring.tools.reread")
+    is_same = reread.is_file(place.files.resolve, content.path)
+    return reread.unchanged(shown, content.data, path, await place.earlier(), is_same=is_same)
 
 
 async def _kept(place: CallContext, path: str) -> bytes:
@@ -100,7 +99,9 @@ async def _text(place: CallContext, path: str, data: bytes) -> str:
     decoded = decode(data)
     if decoded is None:
         raise ToolFailed(f"{path} is a binary file of {len(data):,} bytes and has no text to show.")
-    return (path.endswith(".ipynb") and notebook_text(decoded.text)) or decoded.text
+    if path.endswith(".ipynb"):
+        return import_module("mainspring.tools.notebook").notebook_text(decoded.text) or decoded.text
+    return decoded.text
 
 
 def page(text: str, offset: int, limit: int, *, room: int = _MAX_PAGE) -> str:

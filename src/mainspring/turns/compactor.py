@@ -103,10 +103,6 @@ class Compactor:
             tokens_after=int((runtime.state.prompt_size + size) / per_token),
         )
 
-    async def aclose(self) -> None:
-        if self._model is not None:
-            await self._model.close()
-
     async def _narrate(self, runtime: Runtime, found: _Found, chosen: Cut, *, spend: str) -> tuple[str, str]:
         """What a model tells of the part that is left out, and its name; empty when none tells it well."""
         is_other = self._model is not None and self._model.name != runtime.models.current.name

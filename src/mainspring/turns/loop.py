@@ -8,16 +8,17 @@ provider, terminal, database or container.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from mainspring.errors import BadRequest, ContextOverflow, MediaRefused, ModelError
 from mainspring.events import AssistantSaid, CallStarted, NoteAdded
 from mainspring.folds.ledger import STEP, Refusal
 from mainspring.models import Request
-from mainspring.turns.calls import run_calls
 from mainspring.turns.endings import End, refused, run_to_end
 from mainspring.turns.failover import await_quota, fail_over
 from mainspring.turns.model_request import NothingLeft, ask, first_message
 from mainspring.turns.output import check_output
-from mainspring.turns.runtime import Runtime
+from mainspring.turns.runtime import CALLS, Runtime
 from mainspring.turns.small import as_asked, is_asked_for_effect, told_dropped
 from mainspring.turns.spend import reserve, settle
 from mainspring.turns.steers import take_steers
@@ -49,7 +50,7 @@ async def _steps(runtime: Runtime) -> End:
             if refusal := state.ledger.refuse_calls(new, state.limits):
                 return refused(refusal)
             await before_calls(runtime)
-            if end := await run_calls(runtime):
+            if end := await import_module(CALLS).run_calls(runtime):
                 return end
         await take_steers(runtime)
         if end := await check_guards(runtime):

@@ -6,12 +6,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from mainspring.approvals import Policy
 from mainspring.approvals.grants import Grant, GrantFile, arguments_sha256
-from mainspring.approvals.permit import Gate
 from mainspring.approvals.questions import Approver, Questions
 from mainspring.approvals.quorums import NotEntitled, OpenRequest, check_entitled
 from mainspring.disk.inbox import Inbox
@@ -22,6 +22,9 @@ from mainspring.secrets.recorder import Recorder
 from mainspring.secrets.redaction import redacted
 from mainspring.secrets.vault import Vault
 from mainspring.tools.ask import NAME as ASK
+
+if TYPE_CHECKING:
+    from mainspring.approvals.permit import Gate
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ It is help, never a condition: whatever cannot be found or read is left out.
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 
 from mainspring.context.history import live, read_all, undone_ranges
 from mainspring.events import PRIMING_SOURCE, AssistantSaid, NoteAdded, Recorded, ShownFile, UserSaid
@@ -15,7 +16,7 @@ from mainspring.secrets.injection import suspicions
 from mainspring.tools.primer import Found, also_named, find_named, show_found, unchanged
 from mainspring.turns.runtime import Runtime
 from mainspring.turns.small import draft_page
-from mainspring.turns.suite import project_of, run_suite
+from mainspring.turns.task_project import project_of
 from mainspring.workspace.affected import command_for, is_test
 
 _PATIENCE = 2
@@ -64,7 +65,9 @@ async def _test_report(runtime: Runtime, task: str, found: Found) -> str:
     if not project.test or not (tests or project.test in task):
         return ""
     timeout_s = _PATIENCE * runtime.workbench.work.test_timeout_s
-    ran = await run_suite(runtime, command_for(project, tests), "task", timeout_s=timeout_s)
+    ran = await import_module("mainspring.turns.suite").run_suite(
+        runtime, command_for(project, tests), "task", timeout_s=timeout_s
+    )
     return f"--- {ran.ended.summary}" if ran and ran.ended.outcome in ("passed", "failed") else ""
 
 

@@ -10,11 +10,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from mainspring.approvals.permit import Permitted
 from mainspring.catalog import Day
 from mainspring.context.guards import IDLE_STEPS, Guards, load_guards
 from mainspring.context.history import History, Projection
@@ -45,12 +44,15 @@ from mainspring.secrets.recorder import Recorder
 from mainspring.tools.toolbox import Prepared, Toolbox
 from mainspring.turns.feed import Feed
 from mainspring.turns.permissions import Approvals, Permissions
-from mainspring.turns.router import Router
 from mainspring.turns.session_sandbox import SessionSandbox
 from mainspring.waits.reach import Reach, WaitContext
 from mainspring.workspace import TimeMachine, Unrecorded
 from mainspring.workspace.instructions import NestedInstructions
 from mainspring.workspace.memory import ProjectMemory
+
+if TYPE_CHECKING:
+    from mainspring.approvals.permit import Permitted
+    from mainspring.turns.router import Router
 
 COMPACT_AT = 0.8
 CHECKPOINT_EVENTS = 2000
@@ -82,6 +84,10 @@ class TurnHooks(Protocol):
     async def after_calls(self) -> str:
         """Tells of calls that have ended; why the turn is to end now, or nothing."""
         ...
+
+
+CALLS = "mainspring.turns.calls"
+"""The path of a call, which is loaded when a reply has come, or before, while the model thinks."""
 
 
 class HistoryCompactor(Protocol):

@@ -7,6 +7,7 @@ Each of these is one commit with the `GuardTripped` that names it, so a resumed 
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from typing import assert_never
 
 import msgspec
@@ -28,7 +29,6 @@ from mainspring.events import (
     SuiteEnded,
 )
 from mainspring.models.drafts import WRITE, ran_program
-from mainspring.turns.compactor import restarted
 from mainspring.turns.endings import End
 from mainspring.turns.runtime import Runtime
 
@@ -68,7 +68,7 @@ async def take_rung(runtime: Runtime, tripped: GuardTripped) -> GuardTripped:
             tripped = replace(tripped, message=_SAMPLED.format(failed=tripped.message))
         case "restarted":
             call, answer = await _last_failure(runtime)
-            beside.append(await restarted(runtime))
+            beside.append(await import_module("mainspring.turns.compactor").restarted(runtime))
             tripped = replace(tripped, message=_RESTARTED.format(call=call, answer=answer))
         case "escalated":
             chosen = runtime.upkeep.router.stronger(runtime.state) if runtime.upkeep.router else None

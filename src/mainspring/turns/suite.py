@@ -25,7 +25,6 @@ from mainspring.events import (
     SuiteCause,
     SuiteEnded,
     SuiteStarted,
-    UserSaid,
 )
 from mainspring.events.escaping import whole_characters
 from mainspring.patterns import lazy_pattern
@@ -36,9 +35,10 @@ from mainspring.tools.walk import walked
 from mainspring.turns.calls import startable
 from mainspring.turns.runtime import Runtime, time_left
 from mainspring.turns.small import after_tests, tell_untested
+from mainspring.turns.task_project import project_of_turn
 from mainspring.workspace.affected import affected_command
 from mainspring.workspace.coverage import Coverage, measured, read_measured
-from mainspring.workspace.project import Project, asked_test, look_at, project_below
+from mainspring.workspace.project import Project, project_below
 from mainspring.workspace.test_results import ENVIRONMENT, TestResults, read_results, verbose
 
 _SHELL, _WRITE = "shell", "write"
@@ -73,25 +73,11 @@ Compare = Callable[[SuiteEnded, TestResults], SuiteEnded]
 """Adds to a result what it means, before it is recorded."""
 
 
-async def project_of(runtime: Runtime, task: str) -> Project:
-    """What is known of the project; the test command that a task gives comes before its own."""
-    return asked_test(await asyncio.to_thread(look_at, runtime.state.workspace), task)
-
-
-async def project_of_turn(runtime: Runtime) -> Project:
-    """The same, with the task of the open turn."""
-    said = await runtime.journal.last("UserSaid")
-    task = said.event.text if said and isinstance(said.event, UserSaid) else ""
-    return await project_of(runtime, runtime.recorder.vault.expand(task))
-
-
 async def check_changes(runtime: Runtime) -> None:
     """After calls that changed files, runs the tests that may notice. Tests that passed before the turn are
     told by the guard; where every change is tested, the result is told when it is another one than before."""
     state, work, guard = runtime.state, runtime.workbench.work, runtime.upkeep.guard
     is_testing = work.is_testing_changes(state.prompt.profile)
-    if not state.are_files_changed or not state.last_reply.calls:
-        return
     if not (is_testing or (guard and work.after_change != "off")):
         return
     last = await runtime.journal.last("AssistantSaid", "SuiteStarted", "SuiteEnded")

@@ -7,6 +7,7 @@ All decide from folds of the journal alone, so a resumed turn decides the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 
 from mainspring.context.prompt import instructions_text
 from mainspring.context.values import touched_by
@@ -22,12 +23,9 @@ from mainspring.events import (
     NoteAdded,
 )
 from mainspring.folds.processes import news
-from mainspring.turns.alternatives import try_alternatives
-from mainspring.turns.calls import start, startable
 from mainspring.turns.endings import UNCLEAN, UNREVIEWED, End
-from mainspring.turns.runtime import Runtime
+from mainspring.turns.runtime import CALLS, Runtime
 from mainspring.turns.stuck import lost_attempt, sample_as_usual, take_rung
-from mainspring.turns.suite import check_changes
 
 _GROWN = 0.1
 _UNCLEAR = ("", "parameter")
@@ -46,12 +44,15 @@ async def check_guards(runtime: Runtime) -> End | None:
         await runtime.record(*notes)
     if runtime.upkeep.checks and (problem := await runtime.upkeep.checks(runtime)):
         return End("failed", problem, UNCLEAN)
-    await check_changes(runtime)
+    if runtime.state.are_files_changed and runtime.state.last_reply.calls:
+        await import_module("mainspring.turns.suite").check_changes(runtime)
     if runtime.upkeep.guard:
         await runtime.upkeep.guard.after_step(runtime)
     if runtime.upkeep.review and (problem := await runtime.upkeep.review(runtime)):
         return End("failed", problem, UNREVIEWED)
-    if (end := await lost_attempt(runtime)) and not await try_alternatives(runtime):
+    if end := await lost_attempt(runtime):
+        if await import_module("mainspring.turns.alternatives").try_alternatives(runtime):
+            return None
         return end
     await sample_as_usual(runtime)
     tripped = runtime.guards.check()
@@ -67,7 +68,8 @@ async def started_with(runtime: Runtime, said: AssistantSaid) -> list[CallStarte
     them: a process that dies in these has begun no call."""
     if _may_change(runtime, said.calls) and (guard := runtime.upkeep.guard) and await guard.is_due(runtime):
         return []
-    return [start(runtime, each) for each in await startable(runtime, said)]
+    calls = import_module(CALLS)
+    return [calls.start(runtime, each) for each in await calls.startable(runtime, said)]
 
 
 async def before_calls(runtime: Runtime) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -19,36 +20,35 @@ _MAX_ENTRIES = 500
 _MAX_BYTES = 64 * 1024
 _DEPENDENCIES = ("package.json", "pyproject.toml", "requirements.txt")
 
-# By kind: names of files and folders, and names of packages that a project depends on.
-_KINDS: dict[str, tuple[re.Pattern[str], re.Pattern[str] | None]] = {
+# By kind: names of files and folders, in which a star stands for any characters, and names of packages that a
+# project depends on.
+_KINDS: dict[str, tuple[str, re.Pattern[str] | None]] = {
     "api": (
-        lazy_pattern(r"(?:openapi|swagger)\.(?:json|ya?ml)|.*\.proto|.*\.graphql"),
+        "openapi.json openapi.yaml openapi.yml swagger.json swagger.yaml swagger.yml *.proto *.graphql",
         lazy_pattern(
             r"\b(?:fastapi|flask|django|starlette|litestar|express|fastify|@nestjs/core|hono|grpcio)\b"
         ),
     ),
     "database": (
-        lazy_pattern(r"alembic(?:\.ini)?|migrations|prisma|schema\.sql|db"),
+        "alembic alembic.ini migrations prisma schema.sql db",
         lazy_pattern(
             r"\b(?:sqlalchemy|psycopg\w*|asyncpg|django|prisma|knex|typeorm|drizzle-orm|sequelize|mongoose)\b"
         ),
     ),
     "front-end": (
-        lazy_pattern(r"index\.html|vite\.config\.\w+|next\.config\.\w+|svelte\.config\.\w+|angular\.json"),
+        "index.html vite.config.* next.config.* svelte.config.* angular.json",
         lazy_pattern(r'"(?:react|vue|svelte|next|nuxt|preact|solid-js|@angular/core|astro)"'),
     ),
-    "python": (lazy_pattern(r"pyproject\.toml|setup\.(?:py|cfg)|requirements\.txt|Pipfile|tox\.ini"), None),
+    "python": ("pyproject.toml setup.py setup.cfg requirements.txt Pipfile tox.ini", None),
     "security": (
-        lazy_pattern(r"\.gitleaks\.toml|\.snyk|\.bandit|auth|authentication"),
+        ".gitleaks.toml .snyk .bandit auth authentication",
         lazy_pattern(r"\b(?:pyjwt|authlib|passlib|argon2-cffi|bcrypt|jsonwebtoken|passport|oauthlib|jose)\b"),
     ),
     "testing": (
-        lazy_pattern(
-            r"tests?|__tests__|spec|conftest\.py|pytest\.ini|(?:jest|vitest|playwright)\.config\.\w+"
-        ),
+        "test tests __tests__ spec conftest.py pytest.ini jest.config.* vitest.config.* playwright.config.*",
         None,
     ),
-    "typescript": (lazy_pattern(r"tsconfig(?:\.\w+)?\.json"), None),
+    "typescript": ("tsconfig.json tsconfig.*.json", None),
 }
 
 
@@ -63,8 +63,20 @@ def kinds_of(folder: Path) -> list[str]:
     return [
         kind
         for kind, (marks, packages) in _KINDS.items()
-        if any(marks.fullmatch(name) for name in names) or (text and packages and packages.search(text))
+        if _has_mark(names, marks) or (text and packages and packages.search(text))
     ]
+
+
+def _has_mark(names: Sequence[str], marks: str) -> bool:
+    for mark in marks.split():
+        start, star, end = mark.partition("*")
+        if (
+            (mark in names)
+            if not star
+            else any(each.startswith(start) and each.endswith(end) for each in names)
+        ):
+            return True
+    return False
 
 
 def skills_for(folder: Path) -> list[Skill]:

@@ -116,6 +116,8 @@ def _as_it_runs(test: str, folder: Path) -> str:
 def asked_test(project: Project, task: str) -> Project:
     """With the test command that a task gives in code quotes, or after the sign of a prompt: one command
     without signs of the shell, of a program that runs tests, in whatever language the rest is written."""
+    if "`" not in task and "$" not in task:
+        return project
     for written in _WRITTEN.finditer(task):
         command = (written[1] or written[2] or written[3]).strip()
         words = command.split()

@@ -114,8 +114,9 @@ class Tree:
     ) -> None:
         self._root = os.fspath(root)
         self._scan = scan or Scan()
+        below = f"{self._root.rstrip('/')}/"
         self._left_out = frozenset(
-            os.fspath(path.relative_to(root)) for path in left_out if path.is_relative_to(root)
+            str(path).removeprefix(below) for path in left_out if str(path).startswith(below)
         )
         self._is_stopped = is_stopped
         self._on_progress = on_progress

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.build import open as open_session
-from mainspring.app.build import skills_of
 from mainspring.app.models import build_model
 from mainspring.app.operations.sessions import journal_of
+from mainspring.app.prompt import skills_of
 from mainspring.app.records import vault_of
 from mainspring.app.stores import sessions_of
 from mainspring.context.history import KINDS, live, live_compaction, read_all, undone_ranges

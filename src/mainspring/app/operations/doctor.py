@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__
-from mainspring.app.build import skills_of
 from mainspring.app.operations.approvals import rules_in_force
 from mainspring.app.operations.cleaning import disk_use
 from mainspring.app.operations.hooks import hook_cost, list_hooks
@@ -24,6 +23,7 @@ from mainspring.app.operations.keys import KeyOrigin, key_origin, list_keys
 from mainspring.app.operations.models import without_login
 from mainspring.app.plugins import load_plugins
 from mainspring.app.policies import DEFAULT_MODE, confinement_of
+from mainspring.app.prompt import skills_of
 from mainspring.app.stores import sessions_of, temporal_server
 from mainspring.catalog import running
 from mainspring.daemon.files import DaemonFiles

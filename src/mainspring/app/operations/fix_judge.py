@@ -22,7 +22,8 @@ from mainspring.events import AssistantSaid, CheckEnded, Event, NoteAdded, Suite
 from mainspring.events.counts import plural
 from mainspring.session.session import Session, runtime_of
 from mainspring.turns.runtime import Runtime
-from mainspring.turns.suite import project_of, results_of, run_suite
+from mainspring.turns.suite import results_of, run_suite
+from mainspring.turns.task_project import project_of
 from mainspring.workspace.affected import command_for
 from mainspring.workspace.test_results import names_tests
 

@@ -16,7 +16,7 @@ from mainspring.errors import WorkspaceConflict
 from mainspring.events import CheckEnded, FaultReproduced, FixEnded
 from mainspring.session.session import Session, runtime_of
 from mainspring.settings import Config
-from mainspring.turns.suite import project_of
+from mainspring.turns.task_project import project_of
 from mainspring.workspace.branches import tip_of
 from mainspring.workspace.fault_places import fault_places
 from mainspring.workspace.git import Git

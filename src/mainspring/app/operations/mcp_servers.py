@@ -14,13 +14,12 @@ from mainspring.app.operations.trust import approve
 from mainspring.app.policies import DEFAULT_MODE
 from mainspring.errors import ConfigError, UsageError
 from mainspring.mcp.edit import add_to_project, add_to_settings, remove_from_project, remove_from_settings
-from mainspring.mcp.entries import FILE_NAME
 from mainspring.mcp.link import McpFailed
 from mainspring.mcp.manifest import load_manifest
 from mainspring.mcp.others import OtherProgram, servers_of
 from mainspring.mcp.recipes import known_server
 from mainspring.mcp.servers import McpServer, list_servers
-from mainspring.mcp.settings import McpServerSettings
+from mainspring.mcp.settings import FILE_NAME, McpServerSettings
 from mainspring.mcp.status import StatusFile
 from mainspring.mcp.wire import Offers
 from mainspring.settings import Config

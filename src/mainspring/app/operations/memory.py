@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.build import memory_of
+from mainspring.app.prompt import memory_of
 from mainspring.settings import Config
 from mainspring.workspace.memory import ProjectMemory, Remark
 

@@ -5,11 +5,11 @@ tests of a project can tell, or what it wrote cannot be right, it is asked again
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from pathlib import Path
 
 from mainspring.events import AttemptEnded, AttemptsStarted
 from mainspring.session.session import Session, runtime_of
-from mainspring.turns.suite import may_run, may_write
 from mainspring.workspace.project import asked_test, look_at
 
 SMALL_ATTEMPTS = 3
@@ -24,7 +24,8 @@ async def usual_attempts(session: Session, task: str) -> int:
         return 1
     checks = await asyncio.to_thread(known_checks, state.workspace, task)
     runtime = runtime_of(session)
-    is_free = await may_write(runtime) and all([await may_run(runtime, check) for check in checks])
+    suite = import_module("mainspring.turns.suite")
+    is_free = await suite.may_write(runtime) and all([await suite.may_run(runtime, each) for each in checks])
     return SMALL_ATTEMPTS if is_free else 1
 
 

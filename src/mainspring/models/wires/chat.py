@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any, Unpack
 
 import msgspec
@@ -33,11 +34,11 @@ from mainspring.models.wires.cache_marks import CACHE_MARK, marked_for_cache, wi
 from mainspring.models.wires.chat_usage import TokenUsage, usage_of
 from mainspring.models.wires.fragments import Calls, Details, Fragment
 from mainspring.models.wires.http import StreamReader
-from mainspring.models.wires.likely import Likely
 from mainspring.models.wires.messages import ENCODER, attached_text, data_url, object_text, spoken, wire_name
 from mainspring.models.wires.wire import Options, Wire
 
 WIRE = "chat"
+_LIKELY = "mainspring.models.wires.likely"  # loaded when a server tells of other tokens
 _DETAILS = "reasoning_details"
 _NEW_LIMIT = "max_completion_tokens"
 # What stands between results and what a user says, for servers that refuse the one after the other.
@@ -307,7 +308,7 @@ class _Reader:
         self._finish = ""
         self._usage = Usage()
         self._timings: _Timings | None = None
-        self._likely = Likely()
+        self._likely: Any = None
         self._has_refused = False
         self.is_done = False
 
@@ -323,6 +324,7 @@ class _Reader:
         for choice in chunk.choices or ():
             delta = choice.delta or choice.message
             if choice.logprobs:
+                self._likely = self._likely or import_module(_LIKELY).Likely()
                 self._likely.add(choice.logprobs)
             if delta is not None:
                 self._add(delta, items)
@@ -346,7 +348,9 @@ class _Reader:
             stop = "calls" if self._calls.count else "end"
         speed = self._timings.speed() if self._timings else None
         stop = "refused" if self._has_refused else stop
-        finished = ReplyFinished(stop, self._usage, speed, alternatives=self._likely.alternatives())
+        finished = ReplyFinished(
+            stop, self._usage, speed, alternatives=self._likely.alternatives() if self._likely else ()
+        )
         sealed = self._details.sealed()
         return [ThinkingDelta(opaque=sealed, wire=WIRE), finished] if sealed else [finished]
 

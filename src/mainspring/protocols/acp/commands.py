@@ -9,7 +9,8 @@ from acp import helpers, schema
 
 from mainspring.app.operations.context import window_use
 from mainspring.app.operations.cost import costs
-from mainspring.documents.lines import as_text, money
+from mainspring.documents.figures import money
+from mainspring.documents.lines import as_text
 from mainspring.errors import UsageError
 from mainspring.events import Extent
 from mainspring.session.session import Session

@@ -20,7 +20,8 @@ import msgspec
 
 from mainspring.disk.scan import Scan
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, CommandResult, OnOutput
+from mainspring.sandbox import Command, CommandResult, OnOutput
+from mainspring.sandbox.background import Background
 from mainspring.sandbox.environment import SCRATCH, fresh
 from mainspring.sandbox.launch import FIRST_EXTRA_FD, Launch
 from mainspring.sandbox.limits import share_of_machine

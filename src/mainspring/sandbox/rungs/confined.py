@@ -16,7 +16,8 @@ import msgspec
 
 from mainspring.disk.scan import Scan
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, CommandResult, OnOutput
+from mainspring.sandbox import Command, CommandResult, OnOutput
+from mainspring.sandbox.background import Background
 from mainspring.sandbox.cgroups import Cgroup, Cgroups
 from mainspring.sandbox.environment import fresh
 from mainspring.sandbox.held import hold

@@ -17,7 +17,8 @@ import msgspec
 
 from mainspring.disk.scan import Scan
 from mainspring.errors import SandboxError
-from mainspring.sandbox import Background, Command, CommandResult, OnOutput
+from mainspring.sandbox import Command, CommandResult, OnOutput
+from mainspring.sandbox.background import Background
 from mainspring.sandbox.environment import DEFAULT_PATH
 from mainspring.sandbox.launch import Launch
 from mainspring.sandbox.limits import name_of, share_of_machine

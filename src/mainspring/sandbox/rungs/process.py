@@ -9,7 +9,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from mainspring.sandbox import Background, Command, CommandResult, OnOutput
+from mainspring.sandbox import Command, CommandResult, OnOutput
+from mainspring.sandbox.background import Background
 from mainspring.sandbox.environment import fresh
 from mainspring.sandbox.launch import Custody, Launch, refused
 from mainspring.sandbox.limits import rlimits
