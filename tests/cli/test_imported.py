@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -103,11 +104,13 @@ class Attack:
         (machine.home).mkdir()
         (machine.home / "config.toml").write_text(f'model = "{model}"\n')
 
-    def bring(self, *events: Event, workspace: Path | None = None, **start: Any) -> CompletedProcess[str]:
+    def bring(
+        self, *events: Event, workspace: Path | None = None, blobs: Sequence[bytes] = (), **start: Any
+    ) -> CompletedProcess[str]:
         place = str(workspace or self.machine.workspace)
         begun = SessionStarted(session="theirs", workspace=place, version="0.1.0", **start)
         file = self.folder / "theirs.jsonl"
-        file.write_bytes(crafted("theirs", [begun, PromptSet(system="x"), *events]))
+        file.write_bytes(crafted("theirs", [begun, PromptSet(system="x"), *events], blobs=blobs))
         return self.machine.run("import", str(file))
 
     def chosen(self, session: str = "theirs") -> list[tuple[str, Any]]:

@@ -27,11 +27,13 @@ _WORK = (
 
 class ImportNote(msgspec.Struct, frozen=True):
     """So many events were made elsewhere; where the session works counts once a person here named it. What
-    was open has an end on record when it `is_settled`, which earlier versions did not do."""
+    was open has an end on record when it `is_settled`, which earlier versions did not do; `settled_seq` is
+    the last of these ends, 0 when that is not known."""
 
     events: int
     is_place_named: bool = False
     is_settled: bool = False
+    settled_seq: int = 0
     format_version: int = 1
 
 
@@ -67,12 +69,21 @@ def forget_note(files: SharedFiles) -> bool:
 
 
 def note_of_fork(source: SharedFiles, *, at: int | None, is_place_named: bool) -> NamedFiles:
-    """The same for a session that shares all events with another, or those up to `at`."""
+    """The same for a session that shares all events with another, or those up to `at`; what is open there has
+    no end yet if these are not all that settled it."""
     if (note := import_note(source)) is None:
         return NO_FILES
-    events = note.events if at is None else min(note.events, at)
+    if at is not None:
+        is_settled = note.is_settled and 0 < note.settled_seq <= at
+        note = msgspec.structs.replace(note, events=min(note.events, at), is_settled=is_settled)
     named = note.is_place_named or is_place_named
-    return _kept(msgspec.structs.replace(note, events=events, is_place_named=named))
+    return _kept(msgspec.structs.replace(note, is_place_named=named))
+
+
+def made_elsewhere(files: SharedFiles) -> int:
+    """How many of the first events of a journal were made elsewhere, whether or not anybody may go on."""
+    note = import_note(files)
+    return note.events if note else 0
 
 
 async def imported_events(files: SharedFiles, journal: JournalReader) -> int:

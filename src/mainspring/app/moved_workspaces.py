@@ -43,7 +43,8 @@ _SHOWN = 20
 def with_workspace(opening: Opening, runtime: Runtime, config: Config, known: KnownSession) -> Opening:
     """The opening of a session whose workspace may be needed on other machines, which records it as well. An
     agent works for its parent, in the workspace of that one or in a copy of it."""
-    opening = msgspec.structs.replace(opening, project=str(known.project or ""))
+    project = str(known.project or "")
+    opening = msgspec.structs.replace(opening, project=project, imported=known.imported)
     if (store := known.store) is None or opening.parent:
         return opening
 
