@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Sequence
 
@@ -10,14 +11,21 @@ from mainspring.journal import Verification, hashchain
 from mainspring.journal.lines import Header, write_lines
 
 
-def crafted(session: str, events: Sequence[Event], *, began_us: int = 1_700_000_000_000_000) -> bytes:
-    """The lines of an export with these events."""
+def crafted(
+    session: str,
+    events: Sequence[Event],
+    *,
+    began_us: int = 1_700_000_000_000_000,
+    blobs: Sequence[bytes] = (),
+) -> bytes:
+    """The lines of an export with these events and contents."""
+    kept = [(hashlib.sha256(each).hexdigest(), each) for each in blobs]
     head, rows = hashchain.GENESIS, list[tuple[int, int, str, bytes, bytes]]()
     for seq, event in enumerate(events, 1):
         kind, body = encode(event)
         head = hashchain.chain(head, seq, began_us + seq, kind, body)
         rows.append((seq, began_us + seq, kind, body, head))
-    header = Header.of(session, Verification(events=len(rows), blobs=0, head=head.hex()), None, None)
+    header = Header.of(session, Verification(events=len(rows), blobs=len(kept), head=head.hex()), None, None)
     to = io.BytesIO()
-    write_lines(to, header, (), rows, blobs_beside=None)
+    write_lines(to, header, kept, rows, blobs_beside=None)
     return to.getvalue()

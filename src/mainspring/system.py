@@ -90,11 +90,11 @@ def find_system(platform: str, release: str) -> System:
             return OTHER
 
 
-def lock(handle: int) -> None:
+def lock(handle: int, *, is_shared: bool = False) -> None:
     """Waits for the lock of an open file; it ends when the file is closed, or with the process."""
     if sys.platform == "win32":
         raise _missing("locks of files")
-    fcntl.flock(handle, fcntl.LOCK_EX)
+    fcntl.flock(handle, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX)
 
 
 def try_lock(handle: int, *, is_shared: bool = False) -> bool:

@@ -2,9 +2,11 @@
 
 import asyncio
 import sys
+import time
 
 import pytest
 
+from mainspring.catalog import local_day
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import Cap, Limits, SpendReserved, SpendSettled, TurnStarted, Usage
 from tests import ROOT
@@ -99,3 +101,13 @@ def test_processes_that_race_do_not_jointly_pass_the_cap(store):
     made = asyncio.run(race())
     assert sum(made) > 0
     assert 0.8 * CAP < spent_today(SqliteSessions(store.home)).usd <= CAP + 1e-6
+
+
+def test_a_time_zone_that_no_date_can_have_counts_as_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "XXX-25:00")
+    time.tzset()
+    try:
+        assert local_day(1_700_000_000_000_000) == "2023-11-14"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

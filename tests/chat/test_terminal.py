@@ -128,6 +128,24 @@ def test_a_closed_terminal_ends_the_turn_on_record(tmux: Tmux) -> None:
     assert [event["body"]["ending"] for event in events if event["kind"] == "TurnEnded"] == ["interrupted"]
 
 
+def test_a_chat_that_leaves_the_gateway_out_is_not_handed_to_a_daemon_that_does_not(tmux: Tmux) -> None:
+    waits = {"calls": [{"name": "shell", "arguments": {"command": "touch begun; sleep 1000"}}]}
+    tmux.machine.home.mkdir(mode=0o700)
+    gateway = '[gateway]\nurl = "http://127.0.0.1:9"\n'
+    (tmux.machine.home / "config.toml").write_text(f"[daemon]\nsessions = true\n{gateway}")
+    tmux.open("chat", "--no-gateway", "--model", tmux.machine.serve(waits, {"text": "No."}), *FREE)
+    tmux.type("begin", "Enter")
+    tmux.until(lambda _: (tmux.machine.workspace / "begun").exists())
+    process = chat_process(tmux.machine.only_session()["id"])
+    tmux.close()
+    subprocess.run(["tail", f"--pid={process}", "-f", "/dev/null"], check=True, timeout=60)
+    try:
+        assert "not running" in tmux.machine.run("daemon", "status").stdout
+        assert tmux.machine.only_session()["state"] == "interrupted"
+    finally:
+        tmux.machine.run("daemon", "stop")
+
+
 def test_the_daemon_goes_on_when_the_terminal_is_closed(tmux: Tmux) -> None:
     waits = {"calls": [{"name": "shell", "arguments": {"command": "touch begun; sleep 1000"}}]}
     model = tmux.machine.serve(waits, {"text": "Finished without you."}, {"text": "And this."})

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from mainspring.app.imported import ImportNote, keep_note
 from mainspring.app.operations.import_settling import trust_import
 from mainspring.app.operations.imports import import_session
+from mainspring.app.records import fork_session
 from mainspring.disk.shared_files import LocalFiles
 from mainspring.errors import UsageError
 from mainspring.events import (
@@ -46,6 +48,15 @@ from mainspring.settings import load_config
 from tests.cli.conftest import Machine
 from tests.crafted import crafted
 
+CLAUDE = [
+    {
+        "type": kind,
+        "sessionId": "11111111-2222-3333-4444-555555555555",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "message": {"role": kind, "content": [{"type": "text", "text": "hello"}]},
+    }
+    for kind in ("user", "assistant")
+]
 KEY = {"OPENAI_API_KEY": "my-own-key"}
 
 
@@ -93,11 +104,13 @@ class Attack:
         (machine.home).mkdir()
         (machine.home / "config.toml").write_text(f'model = "{model}"\n')
 
-    def bring(self, *events: Event, workspace: Path | None = None, **start: Any) -> CompletedProcess[str]:
+    def bring(
+        self, *events: Event, workspace: Path | None = None, blobs: Sequence[bytes] = (), **start: Any
+    ) -> CompletedProcess[str]:
         place = str(workspace or self.machine.workspace)
         begun = SessionStarted(session="theirs", workspace=place, version="0.1.0", **start)
         file = self.folder / "theirs.jsonl"
-        file.write_bytes(crafted("theirs", [begun, PromptSet(system="x"), *events]))
+        file.write_bytes(crafted("theirs", [begun, PromptSet(system="x"), *events], blobs=blobs))
         return self.machine.run("import", str(file))
 
     def chosen(self, session: str = "theirs") -> list[tuple[str, Any]]:
@@ -283,17 +296,21 @@ def test_an_import_says_what_is_needed_to_go_on(attack: Attack) -> None:
 def test_an_import_is_there_with_its_note_or_not_at_all(attack: Attack) -> None:
     """Whoever sees the session before it is settled, as a daemon, or after the process died, goes not on."""
     begun = SessionStarted(session="theirs", workspace=str(attack.machine.workspace), version="0.1.0")
+    sessions = attack.machine.home / "sessions"
     seen: list[bool] = []
 
     def look(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "os.rename" and str(arguments[1]) == str(attack.machine.home / "sessions" / "theirs"):
+        if event == "os.rename" and Path(str(arguments[1])).parent == sessions:
             seen.append((Path(arguments[0]) / "imported.json").exists())
 
     sys.addaudithook(look)
     lines = crafted("theirs", [begun, PromptSet(system="x")]).splitlines(keepends=True)
+    transcript = [json.dumps(line).encode() + b"\n" for line in CLAUDE]
     config = load_config(attack.machine.environment())
     asyncio.run(import_session(config, lines, here=attack.machine.workspace))
-    assert seen == [True]
-    keep_note(LocalFiles(attack.machine.home / "sessions" / "theirs"), ImportNote(1, is_settled=False))
+    asyncio.run(import_session(config, transcript, here=attack.machine.workspace))
+    asyncio.run(fork_session("theirs", config, at=1))
+    assert seen == [True, True, True]
+    keep_note(LocalFiles(sessions / "theirs"), ImportNote(1, is_settled=False))
     refused = attack.machine.run("resume", "theirs", "go on")
     assert (refused.returncode, "was broken off" in refused.stderr) == (2, True)

@@ -17,7 +17,7 @@ from mainspring.catalog.postgres import PostgresSessions
 from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.disk.owner import LOCK_NAME, Owner
 from mainspring.journal.tables import FILE_NAME
-from mainspring.testing import journals, sessions
+from mainspring.testing import journals, session_faults, sessions
 from mainspring.testing.memory import MemoryJournal, MemorySessions
 from tests.postgres import execute, postgres
 
@@ -96,19 +96,19 @@ def alter(store: Sessions, session: str, seq: int) -> None:
 
 
 def test_who_lost_a_journal_writes_nothing_more(store: Sessions) -> None:
-    asyncio.run(sessions.a_lost_owner_writes_nothing_more(store, partial(lose_owner, store)))
+    asyncio.run(session_faults.a_lost_owner_writes_nothing_more(store, partial(lose_owner, store)))
 
 
 def test_a_journal_that_lost_its_end_is_not_written(store: Sessions) -> None:
-    asyncio.run(sessions.a_journal_that_lost_its_end_is_not_written(store, partial(cut, store)))
+    asyncio.run(session_faults.a_journal_that_lost_its_end_is_not_written(store, partial(cut, store)))
 
 
 def test_an_altered_journal_is_not_written(store: Sessions) -> None:
-    asyncio.run(sessions.an_altered_journal_is_not_written(store, partial(alter, store)))
+    asyncio.run(session_faults.an_altered_journal_is_not_written(store, partial(alter, store)))
 
 
 def test_a_journal_may_be_ahead_of_its_anchor(store: Sessions) -> None:
-    asyncio.run(sessions.a_journal_may_be_ahead_of_its_anchor(store, partial(lose_owner, store)))
+    asyncio.run(session_faults.a_journal_may_be_ahead_of_its_anchor(store, partial(lose_owner, store)))
 
 
 def test_an_export_of_one_store_is_brought_into_the_other(tmp_path: Path) -> None:

@@ -218,7 +218,8 @@ async def _made(
 
 
 def _with_workspace(opening: Opening, runtime: Runtime, config: Config, known: KnownSession) -> Opening:
-    opening = msgspec.structs.replace(opening, project=str(known.project or ""))
+    project = str(known.project or "")
+    opening = msgspec.structs.replace(opening, project=project, imported=known.imported)
     if known.store is None:
         return opening
     return import_module(_MOVED).with_workspace(opening, runtime, config, known)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from mainspring.approvals import LEVELS, LEVELS_WITH_BUDGET, MODES
-from mainspring.disk.shared_files import NamedFiles, SharedFiles
+from mainspring.disk.shared_files import NO_FILES, NamedFiles, SharedFiles
 from mainspring.errors import UsageError
 from mainspring.events import ModelChosen
 from mainspring.journal import JournalReader
@@ -27,16 +27,19 @@ _WORK = (
 
 class ImportNote(msgspec.Struct, frozen=True):
     """So many events were made elsewhere; where the session works counts once a person here named it. What
-    was open has an end on record when it `is_settled`, which earlier versions did not do."""
+    was open has an end on record when it `is_settled`, which earlier versions did not do; `settled_seq` is
+    the last of these ends, 0 when that is not known."""
 
     events: int
     is_place_named: bool = False
     is_settled: bool = False
+    settled_seq: int = 0
     format_version: int = 1
 
 
 def keep_note(files: SharedFiles, note: ImportNote) -> None:
-    files.write(_FILE, msgspec.json.encode(note))
+    for name, content in _kept(note).items():
+        files.write(name, content)
 
 
 def import_note(files: SharedFiles) -> ImportNote | None:
@@ -47,13 +50,17 @@ def import_note(files: SharedFiles) -> ImportNote | None:
 
 def unsettled_note() -> NamedFiles:
     """What stands beside an imported journal from its first moment: nobody goes on with it as it is."""
-    return {_FILE: msgspec.json.encode(ImportNote(_ALL, is_settled=False))}
+    return _kept(ImportNote(_ALL, is_settled=False))
 
 
 def note_of_copy(source: SharedFiles) -> NamedFiles:
     """The same for a copy of a session in another store."""
     data = source.read(_FILE)
-    return {} if data is None else {_FILE: data}
+    return NO_FILES if data is None else {_FILE: data}
+
+
+def _kept(note: ImportNote) -> NamedFiles:
+    return {_FILE: msgspec.json.encode(note)}
 
 
 def forget_note(files: SharedFiles) -> bool:
@@ -61,12 +68,22 @@ def forget_note(files: SharedFiles) -> bool:
     return files.remove(_FILE)
 
 
-def copy_import(source: SharedFiles, target: SharedFiles, *, shared: int, is_place_named: bool) -> None:
-    """The same of a session that shares so many events with another."""
-    if (note := import_note(source)) is not None:
-        named = note.is_place_named or is_place_named
-        note = msgspec.structs.replace(note, events=min(note.events, shared), is_place_named=named)
-        keep_note(target, note)
+def note_of_fork(source: SharedFiles, *, at: int | None, is_place_named: bool) -> NamedFiles:
+    """The same for a session that shares all events with another, or those up to `at`; what is open there has
+    no end yet if these are not all that settled it."""
+    if (note := import_note(source)) is None:
+        return NO_FILES
+    if at is not None:
+        is_settled = note.is_settled and 0 < note.settled_seq <= at
+        note = msgspec.structs.replace(note, events=min(note.events, at), is_settled=is_settled)
+    named = note.is_place_named or is_place_named
+    return _kept(msgspec.structs.replace(note, is_place_named=named))
+
+
+def made_elsewhere(files: SharedFiles) -> int:
+    """How many of the first events of a journal were made elsewhere, whether or not anybody may go on."""
+    note = import_note(files)
+    return note.events if note else 0
 
 
 async def imported_events(files: SharedFiles, journal: JournalReader) -> int:

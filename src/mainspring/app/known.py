@@ -46,7 +46,7 @@ class KnownSession(msgspec.Struct, frozen=True):
     it work under them without a price, `allows_home` that they let it work in a folder that holds their home,
     settings or data; `owner` is who said last what it works on. `moved` says how its workspace came here,
     `project` what folder that is a copy of; with a `store`, machines share it. Model, mode and limits of one
-    that was imported may have been chosen elsewhere."""
+    that was imported may have been chosen elsewhere, in its first `imported` events."""
 
     place: Path
     limits: Limits = Limits()
@@ -64,6 +64,7 @@ class KnownSession(msgspec.Struct, frozen=True):
     is_model_imported: bool = False
     is_mode_imported: bool = False
     are_limits_imported: bool = False
+    imported: int = 0
 
     @property
     def project_folder(self) -> Path:
@@ -115,6 +116,7 @@ async def recall(journal: JournalReader, vault: Vault, *, imported: int = 0) -> 
         is_model_imported=model is not None and model.seq <= imported,
         is_mode_imported=not is_mode_ours,
         are_limits_imported=turn <= imported,
+        imported=imported,
     )
 
 

@@ -5,7 +5,7 @@ not look at are not there. To write one takes a role that may answer or steer, t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -53,9 +53,9 @@ class PermittedSessions(Sessions):
         await self.require(session, "approve")
         return await self._inner.open(session)
 
-    async def delete(self, session: str, *, last_seq: int | None = None) -> bool:
+    async def delete(self, session: str, *, last_seq: int | None = None, also: Collection[str] = ()) -> bool:
         await self.require(session, "manage")
-        return await self._inner.delete(session, last_seq=last_seq)
+        return await self._inner.delete(session, last_seq=last_seq, also=also)
 
     async def accept(self, session: str) -> Verification:
         await self.require(session, "manage")
@@ -110,14 +110,17 @@ class PermittedSessions(Sessions):
         workspace: str = "",
         origin: Origin | None = None,
         is_repaired: bool = False,
+        files: NamedFiles = NO_FILES,
     ) -> tuple[str, int]:
         await self.require(session, "see")
         return await self._inner.fork(
-            session, at=at, workspace=workspace, origin=origin, is_repaired=is_repaired
+            session, at=at, workspace=workspace, origin=origin, is_repaired=is_repaired, files=files
         )
 
-    async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
-        return await self._inner.compose(events_of, session=session)
+    async def compose(
+        self, events_of: KnownEvents, *, session: str | None = None, files: NamedFiles = NO_FILES
+    ) -> str:
+        return await self._inner.compose(events_of, session=session, files=files)
 
     async def export(
         self,

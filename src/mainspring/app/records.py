@@ -14,10 +14,10 @@ from pathlib import Path
 
 from mainspring import __version__
 from mainspring.app.dispatch import log_recorded
-from mainspring.app.imported import copy_import
+from mainspring.app.imported import note_of_fork
 from mainspring.app.stores import sessions_of
 from mainspring.catalog import SessionRow, Sessions
-from mainspring.disk.shared_files import LocalFiles, SharedFiles
+from mainspring.disk.shared_files import NO_FILES, LocalFiles, NamedFiles, SharedFiles
 from mainspring.events import Event, Origin, SessionStarted
 from mainspring.journal import Journal
 from mainspring.secrets.recorder import Recorder, hide_secrets
@@ -83,11 +83,15 @@ async def fork_session(
         SessionStarted(session=parent, workspace=workspace, version=__version__, origin=config.origin), vault
     )
     made, shared = await store.fork(
-        parent, at=at, workspace=begun.workspace, origin=begun.origin, is_repaired=is_repaired
+        parent,
+        at=at,
+        workspace=begun.workspace,
+        origin=begun.origin,
+        is_repaired=is_repaired,
+        files=note_of_fork(store.files(parent), at=at, is_place_named=bool(workspace)),
     )
     if (kept := vault.kept()).secrets:  # in the fork's folder: the parent's belongs to whoever runs that
         keep_vault(store.secret_files(made), kept)
-    copy_import(store.files(parent), store.files(made), shared=shared, is_place_named=bool(workspace))
     await asyncio.to_thread(copy_commits, store.secret_files(parent), store.secret_files(made))
     return made, shared
 
@@ -99,9 +103,11 @@ def copy_commits(source: SharedFiles, target: SharedFiles) -> None:
         target.write(name, bundle)
 
 
-async def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]], config: Config) -> str:
+async def compose_session(
+    events_of: Callable[[str], Iterable[tuple[int, Event]]], config: Config, files: NamedFiles = NO_FILES
+) -> str:
     """Makes a session of events that another program told, each with its time in microseconds; they are given
-    for the session's id, which is returned."""
+    for the session's id, which is returned. `files` stand beside it."""
 
     vault: Vault | None = None
 
@@ -113,7 +119,7 @@ async def compose_session(events_of: Callable[[str], Iterable[tuple[int, Event]]
                 yield time_us, each
 
     store = sessions_of(config)
-    made = await store.compose(hidden)
+    made = await store.compose(hidden, files=files)
     if vault is not None and (kept := vault.kept()).secrets:
         keep_vault(store.secret_files(made), kept)
     return made

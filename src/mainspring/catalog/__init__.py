@@ -11,7 +11,7 @@ daemon.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -83,9 +83,10 @@ class Sessions(Protocol):
         `JournalDamaged` when the chain is broken or ends before its anchor: nothing is written on it."""
         ...
 
-    async def delete(self, session: str, *, last_seq: int | None = None) -> bool:
-        """Deletes a session with its files, for ever; `JournalOwned` names the process that runs it. With a
-        `last_seq` only while nothing is recorded after that event; False when something is."""
+    async def delete(self, session: str, *, last_seq: int | None = None, also: Collection[str] = ()) -> bool:
+        """Deletes a session with its files, for ever; `JournalOwned` names the process that runs it. False,
+        and it stays, when another one was forked from it that is none of those that `also` go, or with a
+        `last_seq` when something is recorded after that event. A fork in the making is waited for."""
         ...
 
     async def accept(self, session: str) -> Verification:
@@ -140,14 +141,18 @@ class Sessions(Protocol):
         workspace: str = "",
         origin: Origin | None = None,
         is_repaired: bool = False,
+        files: NamedFiles = NO_FILES,
     ) -> tuple[str, int]:
         """Makes a session that begins as a copy of another, up to event `at` or whole, perhaps for another
-        workspace; gives its id and how many events it shares. Files beside the journal are not copied. With
+        workspace, with these `files` beside it; gives its id and how many events it shares. With
         `is_repaired` each event that cannot be read has one of the kind `Unreadable` in its place."""
         ...
 
-    async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
-        """Makes a session whose events are known already, whole or not at all, and gives its id."""
+    async def compose(
+        self, events_of: KnownEvents, *, session: str | None = None, files: NamedFiles = NO_FILES
+    ) -> str:
+        """Makes a session whose events are known already, with these `files` beside it, whole or not at all,
+        and gives its id."""
         ...
 
     async def export(

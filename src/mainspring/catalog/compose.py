@@ -10,15 +10,22 @@ from contextlib import closing
 from functools import partial
 
 from mainspring.catalog.folder import SessionFiles
+from mainspring.disk.shared_files import NO_FILES, NamedFiles
 from mainspring.events import Event, encode
 from mainspring.journal import KnownEvents, hashchain, tables
 from mainspring.journal.anchor import Anchor, write_anchor
 from mainspring.journal.stored import Row
 
 
-def compose(shelf: SessionFiles, events_of: KnownEvents, *, session: str | None = None) -> str:
-    """Makes the session, whole or not at all, and gives its id. Times that run back are held."""
-    with shelf.new(session) as (name, directory), tables.explained(name):
+def compose(
+    shelf: SessionFiles,
+    events_of: KnownEvents,
+    *,
+    session: str | None = None,
+    files: NamedFiles = NO_FILES,
+) -> str:
+    """Makes the session with files beside it, whole or not at all. Times that run back are held."""
+    with shelf.new(session, files) as (name, directory), tables.explained(name):
         seq, head = 0, hashchain.GENESIS
         with closing(tables.create(directory / tables.FILE_NAME)) as connection, connection:
             for row in composed(events_of(name, directory), partial(tables.keep_blob, connection)):

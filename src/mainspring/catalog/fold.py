@@ -103,7 +103,11 @@ class SessionFold(msgspec.Struct, kw_only=True, omit_defaults=True):
 def local_day(time_us: int) -> str:
     """The day (`2026-01-31`) that this machine's clock shows at a moment: caps of a day, `cost` and schedules
     all mean this one."""
-    return date_of(time_us).astimezone().date().isoformat()
+    at = date_of(time_us)
+    try:
+        return at.astimezone().date().isoformat()
+    except ValueError:  # TZ may name a zone that is a whole day away, which no date can have
+        return at.date().isoformat()
 
 
 class EventSource(Protocol):

@@ -14,9 +14,10 @@ from pathlib import Path
 from mainspring.catalog.fold import SessionRow
 from mainspring.catalog.prefixes import match_prefix
 from mainspring.catalog.spent import SessionSpend
-from mainspring.disk.files import make_folder, sync
+from mainspring.disk.files import folder_locked, make_folder, sync, write_private
 from mainspring.disk.ids import new_id
 from mainspring.disk.owner import check_system
+from mainspring.disk.shared_files import NO_FILES, NamedFiles
 from mainspring.errors import JournalUnwritable, UnknownSession, UsageError
 from mainspring.journal import tables
 from mainspring.journal.file import JournalFile
@@ -84,8 +85,21 @@ class SessionFiles:
             ) from error
 
     @contextmanager
-    def new(self, session: str | None = None) -> Generator[tuple[str, Path]]:
-        """The id and the folder of a session in the making; it becomes visible when the block succeeds."""
+    def not_deleting(self, session: str) -> Generator[None]:
+        """While sessions are copied in blocks like this, `deleting` waits, and the other way round. A block
+        ends with its process."""
+        with self._locked(session, is_shared=True):
+            yield
+
+    @contextmanager
+    def deleting(self, session: str) -> Generator[None]:
+        with self._locked(session, is_shared=False):
+            yield
+
+    @contextmanager
+    def new(self, session: str | None = None, files: NamedFiles = NO_FILES) -> Generator[tuple[str, Path]]:
+        """The id and the folder of a session in the making, with these files in it; it becomes visible when
+        the block succeeds."""
         check_system()
         name = new_id() if session is None else valid_id(session)
         made = self.folder / f".new-{new_id()}"
@@ -98,6 +112,8 @@ class SessionFiles:
         try:
             if (self.folder / name).exists():
                 raise exists(name, f"Move {self.folder / name} away to import it again.")
+            for each, content in files.items():
+                write_private(made / each, content)
             yield name, made
             for path in (*made.iterdir(), made):
                 sync(path)
@@ -109,6 +125,13 @@ class SessionFiles:
         finally:
             if made.exists():
                 import_module("shutil").rmtree(made, ignore_errors=True)
+
+    @contextmanager
+    def _locked(self, session: str, *, is_shared: bool) -> Generator[None]:
+        check_system()
+        self.directory(session)
+        with folder_locked(self.folder, is_shared=is_shared):
+            yield
 
 
 def unknown(session: str) -> UnknownSession:

@@ -20,6 +20,7 @@ import msgspec
 
 from mainspring.catalog import UNREADABLE
 from mainspring.catalog.folder import SessionFiles
+from mainspring.disk.shared_files import NO_FILES, NamedFiles
 from mainspring.errors import JournalDamaged, UsageError
 from mainspring.events import Origin, SessionStarted, decode, encode
 from mainspring.journal import hashchain, tables
@@ -38,15 +39,16 @@ def fork(
     workspace: str = "",
     origin: Origin | None = None,
     is_repaired: bool = False,
+    files: NamedFiles = NO_FILES,
 ) -> tuple[str, int]:
-    """Makes the copy, up to event `at` or whole, perhaps for another workspace; gives its id and how many
-    events it shares."""
-    with closing(shelf.file(session)) as file:
+    """Makes the copy, up to event `at` or whole, perhaps for another workspace, with files beside it; gives
+    its id and how many events it shares."""
+    with shelf.not_deleting(session), closing(shelf.file(session)) as file:
         verdict = file.verify()
         if verdict.problem and not is_repaired and (at is None or at > verdict.events):
             raise damaged(session, verdict)
         until = shared_events(session, file.last_seq() if is_repaired else verdict.events, at)
-        with shelf.new() as (name, directory), tables.explained(name):
+        with shelf.new(files=files) as (name, directory), tables.explained(name):
             with closing(tables.create(directory / tables.FILE_NAME)) as connection:
                 changes = changed_start(name, session, until, workspace, origin)
                 items = partial(copied, changes=changes, until=until, is_repaired=is_repaired)

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -23,6 +31,7 @@ from mainspring.catalog.fold import SessionFold, SessionRow, advance, row_of
 from mainspring.catalog.folder import exists, unknown, valid_id
 from mainspring.catalog.fork import changed_start, copied, shared_events
 from mainspring.catalog.index import fold_version
+from mainspring.catalog.postgres_making import CREATE, Item, make_session
 from mainspring.catalog.prefixes import match_prefix
 from mainspring.catalog.spent import SessionSpend, Spent
 from mainspring.catalog.waited_events import WaitedEvents
@@ -33,39 +42,27 @@ from mainspring.disk.shared_files import NO_FILES, LocalFiles, NamedFiles, Share
 from mainspring.errors import JournalError, JournalOwned
 from mainspring.events import Origin
 from mainspring.journal import KnownEvents, Verification, hashchain
-from mainspring.journal.lines import Header, read_header, read_lines, refused, write_journal
+from mainspring.journal.lines import Header, read_header, read_lines, write_journal
 from mainspring.journal.postgres import leases
 from mainspring.journal.postgres.connection import StoreAddress, StoreConnection
-from mainspring.journal.postgres.files import REMOVE_ALL, PostgresFiles, span, write_files
+from mainspring.journal.postgres.files import REMOVE_ALL, PostgresFiles, span
 from mainspring.journal.postgres.journal import PostgresJournal, open_journal
-from mainspring.journal.postgres.reader import PostgresEvents, PostgresReader, pieces_of, stored_events
+from mainspring.journal.postgres.reader import PostgresEvents, PostgresReader, stored_events
 from mainspring.journal.postgres.schema import when_ready
 from mainspring.journal.stored import Row
 from mainspring.journal.verification import check, damaged, not_writable
 
 _T = TypeVar("_T")
-_Item = str | tuple[str, bytes] | Row
-_CHUNK = 1000
 
 _EXISTS = "SELECT EXISTS (SELECT 1 FROM mainspring.sessions WHERE id = $1)"
-_CREATE = """
-WITH made AS (INSERT INTO mainspring.sessions (id, head) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id)
-SELECT id FROM made UNION ALL SELECT id FROM mainspring.sessions WHERE id = $1 AND last_seq = 0
-    AND NOT EXISTS (SELECT 1 FROM mainspring.leases WHERE name = 'session/' || $1)
-"""
-"""Also gives one that was made and never opened, as when the answer to its making was lost."""
-_FINISH = """
-UPDATE mainspring.sessions SET last_seq = $2, head = $3, time_us = $4, anchor_seq = $2, anchor_head = $3
-WHERE id = $1
-"""
-_ADD_EVENTS = "INSERT INTO mainspring.events VALUES ($1, $2, $3, $4, $5, $6)"
-_ADD_PIECES = "INSERT INTO mainspring.blobs VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
-_COPY_BLOB = """
-INSERT INTO mainspring.blobs SELECT $1, sha256, piece, size, codec, data FROM mainspring.blobs
-WHERE session = $2 AND sha256 = $3 ON CONFLICT DO NOTHING
+_LAST_SEQ = "SELECT last_seq FROM mainspring.sessions WHERE id = $1 FOR UPDATE"
+_IS_FORKED = """
+SELECT EXISTS (
+    SELECT 1 FROM mainspring.sessions JOIN mainspring.events ON session = id AND seq = 1
+    WHERE id <> ALL ($1::text[]) AND position($2::bytea IN body) > 0
+)
 """
 _DELETE = "DELETE FROM mainspring.sessions WHERE id = $1"
-_LAST_SEQ = "SELECT last_seq FROM mainspring.sessions WHERE id = $1"
 _FORGET_LEASE = "DELETE FROM mainspring.leases WHERE name = $1 AND epoch = $2"
 _NAMES = "SELECT id FROM mainspring.sessions ORDER BY changed DESC, id DESC"
 _ACCEPT = """
@@ -136,7 +133,7 @@ class PostgresSessions:
 
     async def create(self, session: str | None = None) -> PostgresJournal:
         name = new_id() if session is None else valid_id(session)
-        if not await self._ask(when_ready(lambda c: c.fetchval(_CREATE, name, hashchain.GENESIS))):
+        if not await self._ask(when_ready(lambda c: c.fetchval(CREATE, name, hashchain.GENESIS))):
             raise exists(name, "Delete it first, to import it again.")
         return await self.open(name)
 
@@ -149,12 +146,12 @@ class PostgresSessions:
             await connection.close()
             raise
 
-    async def delete(self, session: str, *, last_seq: int | None = None) -> bool:
+    async def delete(self, session: str, *, last_seq: int | None = None, also: Collection[str] = ()) -> bool:
         await self._require(session)
+        going = [session, *also]
         async with self.leased(leases.of_session(session), shown=session) as epoch:
-            if last_seq not in (None, await self._ask(lambda c: c.fetchval(_LAST_SEQ, session))):
+            if not await self._ask(partial(_removed, session, epoch, last_seq, going)):
                 return False
-            await self._ask(leases.fenced(session, epoch, _DELETE))
             await self._ask(lambda c: c.execute(REMOVE_ALL, *span(f"sessions/{session}")))
             await asyncio.to_thread(shutil.rmtree, self._folder / session, ignore_errors=True)
         await self._ask(lambda c: c.execute(_FORGET_LEASE, leases.of_session(session), epoch))
@@ -163,7 +160,7 @@ class PostgresSessions:
     async def accept(self, session: str) -> Verification:
         await self._require(session)
         async with self.leased(leases.of_session(session), shown=session) as epoch:
-            async with self.connected() as connection, stored_events(connection, session) as stored:
+            async with self._stored(session) as stored:
                 verdict = await asyncio.to_thread(check, stored)
             if verdict.problem:
                 raise not_writable(session, verdict)
@@ -239,9 +236,9 @@ class PostgresSessions:
         workspace: str = "",
         origin: Origin | None = None,
         is_repaired: bool = False,
+        files: NamedFiles = NO_FILES,
     ) -> tuple[str, int]:
-        await self._require(session)
-        async with self.connected() as source, stored_events(source, session) as stored:
+        async with self._stored(session) as stored:
             verdict = await asyncio.to_thread(stored.verdict)
             if verdict.problem and not is_repaired and (at is None or at > verdict.events):
                 raise damaged(session, verdict)
@@ -249,10 +246,12 @@ class PostgresSessions:
             until, name = shared_events(session, events, at), new_id()
             changes = changed_start(name, session, until, workspace, origin)
             items = copied(stored, changes, until, is_repaired=is_repaired)
-            await self._make(name, items, copied_from=session)
+            await self._make(name, items, files, copied_from=session)
         return name, until
 
-    async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
+    async def compose(
+        self, events_of: KnownEvents, *, session: str | None = None, files: NamedFiles = NO_FILES
+    ) -> str:
         name = new_id() if session is None else valid_id(session)
         if await self._ask(lambda c: c.fetchval(_EXISTS, name)):
             raise exists(name, "Delete it first, to import it again.")
@@ -266,7 +265,7 @@ class PostgresSessions:
                 yield row
 
         try:
-            await self._make(name, items())
+            await self._make(name, items(), files)
         except BaseException:
             shutil.rmtree(directory, ignore_errors=True)
             raise
@@ -281,8 +280,7 @@ class PostgresSessions:
         readable_only: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> Header:
-        await self._require(session)
-        async with self.connected() as connection, stored_events(connection, session) as stored:
+        async with self._stored(session) as stored:
             return await asyncio.to_thread(
                 write_journal,
                 to,
@@ -299,7 +297,7 @@ class PostgresSessions:
     ) -> str:
         rest = iter(lines)
         name = valid_id((header := read_header(next(rest, b""))).session)
-        await self._make(name, read_lines(header, rest, blobs_beside), files=files)
+        await self._make(name, read_lines(header, rest, blobs_beside), files)
         return name
 
     def directory(self, session: str) -> Path:
@@ -318,6 +316,14 @@ class PostgresSessions:
         async with self.connected() as connection:
             return await connection.use(do)
 
+    @asynccontextmanager
+    async def _stored(self, session: str) -> AsyncGenerator[PostgresEvents]:
+        await self._require(session)
+        async with self.connected() as connection, stored_events(connection, session) as stored:
+            if not stored.is_known:
+                raise unknown(session)
+            yield stored
+
     async def _require(self, session: str) -> None:
         """Refuses a session that does not exist; one that does gets its folder on this machine."""
         valid_id(session)
@@ -332,34 +338,11 @@ class PostgresSessions:
         return directory
 
     async def _make(
-        self, name: str, items: Iterator[_Item], *, copied_from: str = "", files: NamedFiles = NO_FILES
+        self, name: str, items: Iterator[Item], files: NamedFiles, *, copied_from: str = ""
     ) -> None:
-        """Makes a session whole or not at all: of events, and of blobs, given or named in another one."""
-        end: Row = (0, 0, "", b"", hashchain.GENESIS)
         async with self.connected() as connection, connection.held() as held, held.transaction():
-            if not await held.fetchval(_CREATE, name, hashchain.GENESIS):
-                raise exists(name, "Delete it first, to import it again.")
-            while chunk := await asyncio.to_thread(lambda: list(islice(items, _CHUNK))):
-                events = await self._add(held, name, chunk, copied_from)
-                end = events[-1] if events else end
-            await held.execute(_FINISH, name, end[0], end[4], end[1])
-            await write_files(held, f"sessions/{name}", files)
-            verdict = await asyncio.to_thread(PostgresEvents(held, name, (end[0], end[4]) * 2).verdict)
-            if verdict.problem:
-                raise refused(f"after its last line {verdict.problem}", verdict.broken_seq)
+            await make_session(held, name, items, files, copied_from=copied_from)
         self._made_folder(name)
-
-    async def _add(self, held: Any, name: str, chunk: Iterable[_Item], copied_from: str) -> list[Row]:
-        events: list[Row] = []
-        for item in chunk:
-            if isinstance(item, str):
-                await held.execute(_COPY_BLOB, name, copied_from, bytes.fromhex(item))
-            elif len(item) == 2:
-                await held.executemany(_ADD_PIECES, [(name, *piece) for piece in pieces_of(*item)])
-            else:
-                events.append(item)
-        await held.executemany(_ADD_EVENTS, [(name, *event) for event in events])
-        return events
 
     async def _listed(self, names: Sequence[str] | None = None) -> dict[str, _Listed]:
         version, wanted = fold_version(), None if names is None else list(names)
@@ -385,6 +368,20 @@ class PostgresSessions:
             return _Listed(fold or SessionFold(), is_owned, error.message)
         await connection.use(lambda c: c.execute(_KEEP_FOLD, name, fold_version(), _ENCODE(fold)))
         return _Listed(fold, is_owned)
+
+
+async def _removed(
+    session: str, epoch: int, last_seq: int | None, going: Sequence[str], connection: Any
+) -> bool:
+    await leases.require(connection, session, epoch)
+    found = await connection.fetchval(_LAST_SEQ, session)
+    if found is None:  # it was done, and the answer was lost
+        return True
+    named = f'"parent":"{session}"'.encode()
+    if last_seq not in (None, found) or await connection.fetchval(_IS_FORKED, going, named):
+        return False
+    await connection.execute(_DELETE, session)
+    return True
 
 
 _ENCODE = msgspec.json.Encoder().encode

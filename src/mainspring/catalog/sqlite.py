@@ -7,7 +7,7 @@ loop. What was opened for somebody who no longer waits is closed again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from functools import partial
 from importlib import import_module
@@ -41,6 +41,7 @@ class SqliteSessions:
         self.home = home
         self._daily = daily
         self.shelf = SessionFiles(home)
+        self._parents: dict[str, str] = {}  # which never change
 
     async def create(self, session: str | None = None) -> SqliteJournal:
         name = await asyncio.to_thread(self._create, session)
@@ -61,9 +62,9 @@ class SqliteSessions:
             opening.add_done_callback(_give_back)
             raise
 
-    async def delete(self, session: str, *, last_seq: int | None = None) -> bool:
+    async def delete(self, session: str, *, last_seq: int | None = None, also: Collection[str] = ()) -> bool:
         with self._not_deleted(session):
-            return await asyncio.to_thread(self._delete, session, last_seq)
+            return await asyncio.to_thread(self._delete, session, last_seq, {session, *also})
 
     async def accept(self, session: str) -> Verification:
         return await asyncio.to_thread(self._accept, session)
@@ -107,15 +108,18 @@ class SqliteSessions:
         workspace: str = "",
         origin: Origin | None = None,
         is_repaired: bool = False,
+        files: NamedFiles = NO_FILES,
     ) -> tuple[str, int]:
         fork = import_module("mainspring.catalog.fork").fork
-        forked = partial(fork, workspace=workspace, origin=origin, is_repaired=is_repaired)
+        forked = partial(fork, workspace=workspace, origin=origin, is_repaired=is_repaired, files=files)
         with self._not_deleted(session):
             return await asyncio.to_thread(forked, self.shelf, session, at=at)
 
-    async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
+    async def compose(
+        self, events_of: KnownEvents, *, session: str | None = None, files: NamedFiles = NO_FILES
+    ) -> str:
         compose = import_module("mainspring.catalog.compose").compose
-        return await asyncio.to_thread(compose, self.shelf, events_of, session=session)
+        return await asyncio.to_thread(compose, self.shelf, events_of, session=session, files=files)
 
     async def export(
         self,
@@ -174,14 +178,24 @@ class SqliteSessions:
             write_anchor(directory, Anchor(events=verdict.events, head=verdict.head))
         return msgspec.structs.replace(verdict, anchored_seq=verdict.events)
 
-    def _delete(self, session: str, last_seq: int | None) -> bool:
-        with owned(self.directory(session), session):
+    def _delete(self, session: str, last_seq: int | None, going: Collection[str]) -> bool:
+        with self.shelf.deleting(session), owned(self.directory(session), session):
             if last_seq is not None:
                 with closing(self.shelf.file(session)) as file:
                     if file.last_seq() != last_seq:
                         return False
+            if self._is_forked(session, going):
+                return False
             self.shelf.remove(session)
+            self._parents.pop(session, None)
         return True
+
+    def _is_forked(self, session: str, going: Collection[str]) -> bool:
+        names = self.shelf.names()
+        if not self._parents.keys() >= set(names):
+            known = (row for row in self.shelf.sessions() if row.events or row.state == "damaged")
+            self._parents.update((row.id, row.parent) for row in known)
+        return any(self._parents.get(name) == session for name in names if name not in going)
 
     def _create(self, session: str | None) -> str:
         with self.shelf.new(session) as (name, directory), tables.explained(name):

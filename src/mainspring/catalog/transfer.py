@@ -18,7 +18,6 @@ from typing import BinaryIO
 import apsw
 
 from mainspring.catalog.folder import SessionFiles
-from mainspring.disk.files import write_private
 from mainspring.disk.shared_files import NO_FILES, NamedFiles
 from mainspring.journal import tables
 from mainspring.journal.anchor import Anchor, write_anchor
@@ -60,15 +59,13 @@ def import_journal(
     """Makes the session that the lines describe, with files beside it, and gives its id."""
     rest = iter(lines)
     header = read_header(next(rest, b""))
-    with shelf.new(header.session) as (session, directory), tables.explained(session):
+    with shelf.new(header.session, files) as (session, directory), tables.explained(session):
         with closing(tables.create(directory / tables.FILE_NAME)) as connection:
             _fill(connection, header, rest, blobs_beside)
             verdict = check(tables.SqliteEvents(connection))
             if verdict.problem:
                 raise refused(f"after its last line {verdict.problem}", verdict.broken_seq)
         write_anchor(directory, Anchor(events=verdict.events, head=verdict.head))
-        for name, content in files.items():
-            write_private(directory / name, content)
     return session
 
 

@@ -31,8 +31,10 @@ async def run_chat(
     is_plain: bool = False,
     keeps_going: bool = False,
 ) -> None:
-    """Until the person leaves. With `keeps_going` the daemon goes on with a turn whose terminal is closed."""
-    chat = ChatLoop(config, options, keeps_going=keeps_going or config.settings.daemon.sessions)
+    """Until the person leaves. With `keeps_going` the daemon goes on with a turn whose terminal is closed, or
+    if it does so with all sessions and asks no gateway that is left out here."""
+    is_shared = config.settings.daemon.sessions and config.gateway == config.settings.gateway
+    chat = ChatLoop(config, options, keeps_going=keeps_going or is_shared)
     is_plain = (
         is_plain or config.variable("TERM") in _DUMB or not sys.stdout.isatty() or not sys.stdin.isatty()
     )

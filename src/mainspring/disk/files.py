@@ -88,6 +88,16 @@ def locked(path: Path) -> Generator[None]:
 
 
 @contextmanager
+def folder_locked(folder: Path, *, is_shared: bool = False) -> Generator[None]:
+    """Keeps out everybody else who locks this folder, unless all share it, until the block or its process
+    ends."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    with closing_descriptor(os.open(folder, flags)) as handle:
+        system.lock(handle, is_shared=is_shared)
+        yield
+
+
+@contextmanager
 def try_locked(path: Path) -> Generator[bool]:
     """The same without waiting: whether nobody else holds it."""
     make_folder(path.parent)

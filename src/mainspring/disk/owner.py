@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from mainspring import __version__, system
-from mainspring.disk.files import closing_descriptor
+from mainspring.disk.files import closing_descriptor, folder_locked
 from mainspring.errors import JournalOwned, JournalUnwritable
 from mainspring.events.moments import date_of
 
@@ -74,7 +74,7 @@ def own(directory: Path, session: str) -> Ownership:
     """Takes the session for this process; `JournalOwned` names the process that has it."""
     check_system()
     try:
-        with _one_at_a_time(directory):
+        with folder_locked(directory):  # so nobody sees a lock without its record
             return _own(directory, session)
     except OSError as error:
         raise JournalUnwritable(
@@ -133,19 +133,11 @@ def _own(directory: Path, session: str) -> Ownership:
     return Ownership(lock, mine)
 
 
-@contextmanager
-def _one_at_a_time(directory: Path) -> Generator[None]:
-    """Taking and looking happen under a lock of the folder, so nobody sees a lock without its record."""
-    with closing_descriptor(os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as folder:
-        system.lock(folder)
-        yield
-
-
 def _is_locked(directory: Path) -> bool:
     if not system.this_system().has_locks:
         return False  # nothing writes sessions there: a record came with a copied folder
     with (
-        _one_at_a_time(directory),
+        folder_locked(directory),
         closing_descriptor(os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)) as lock,
     ):
         return not system.try_lock(lock, is_shared=True)

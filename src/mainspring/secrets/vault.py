@@ -89,7 +89,7 @@ class Vault:
 
     def redact(self, text: str) -> str:
         """The text without secrets. Placeholders already in it stay as they are."""
-        if not (self._placeholders or _has_any(_HINTS, text)):
+        if not (self._placeholders or is_hinted(text)):
             return text
         while (hidden := self._redact_once(text)) != text:
             text = hidden  # what was hidden may have been glued to a secret and made it look like another

@@ -114,7 +114,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """What is recorded when a session is opened. `given_limits` are those that a person gave now: they count
     for an open turn as well. `beginning` is done once, for a new session, and recorded with its start, as are
     `warnings`. With an `agent` the session works for its `parent`. `moved` says how the workspace came,
-    `project` what it is a copy of."""
+    `project` what it is a copy of; so many of its first events were `imported`."""
 
     models: SessionModels
     workspace: str
@@ -134,6 +134,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     beginning: Callable[[], Awaitable[Sequence[Event]]] | None = None
     moved: tuple[Event, ...] = ()
     project: str = ""
+    imported: int = 0
 
     async def events(self, state: State, session: str, tools: tuple[ToolSpec, ...]) -> list[Event]:
         """What a process records when it takes a journal over that says `state`."""

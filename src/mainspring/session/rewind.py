@@ -31,9 +31,19 @@ from mainspring.journal import JournalReader, events_in
 from mainspring.secrets.recorder import Recorder, check_event
 from mainspring.secrets.redaction import expanded, redacted
 from mainspring.secrets.vault import Vault
-from mainspring.workspace.restore import RestorePlan, RestoreStep, apply, as_change, conflicts, plan, state_of
+from mainspring.workspace.restore import (
+    RestorePlan,
+    RestoreStep,
+    apply,
+    as_change,
+    conflicts,
+    leads_out,
+    plan,
+    state_of,
+)
 
 _SHOWN = 10
+_ELSEWHERE = "files that were changed before the session was imported"
 _TAKEN_BACK = "Not run: the conversation was taken back to before this call had a result."
 
 
@@ -67,11 +77,17 @@ async def last_turn(journal: JournalReader, scope: Extent) -> tuple[int, UserSai
 
 
 async def go_back(
-    recorder: Recorder, root: Path, to_seq: int, scope: Extent, left_out: tuple[str, ...] = ()
+    recorder: Recorder,
+    root: Path,
+    to_seq: int,
+    scope: Extent,
+    left_out: tuple[str, ...] = (),
+    *,
+    imported: int = 0,
 ) -> WentBack:
     """Goes back to the state after event `to_seq`, except for the files that are `left_out`; raises
     `WorkspaceConflict`, and has then done nothing, when a file would be overwritten that someone else
-    changed."""
+    changed. What the first events say of files, so many of which were `imported`, happened elsewhere."""
     journal, vault = recorder.journal, recorder.vault
     started = RewindStarted(to_seq=to_seq, scope=scope, left_out=left_out)
     check_event(started)
@@ -81,14 +97,14 @@ async def go_back(
             f"There is no event {to_seq}: this session has {before_seq}.",
             remedy=f"`mainspring show {journal.session}` numbers them.",
         )
-    going = RestorePlan() if scope == "conversation" else await plan_back(journal, started, vault)
+    going = RestorePlan() if scope == "conversation" else await plan_back(journal, started, vault, imported)
     await asyncio.to_thread(_check, root, going, vault)
     if going.steps:
         await recorder.record(started)
     return await _finish(recorder, root, going, started, before_seq)
 
 
-async def complete(recorder: Recorder, root: Path) -> WentBack | None:
+async def complete(recorder: Recorder, root: Path, *, imported: int = 0) -> WentBack | None:
     """Finishes what a process that died had begun to put back; None when there is nothing to finish."""
     journal, vault = recorder.journal, recorder.vault
     if not await journal.last_seq():
@@ -98,7 +114,7 @@ async def complete(recorder: Recorder, root: Path) -> WentBack | None:
         return None
     if undone is not None and undone.seq > started.seq:
         return None
-    going = await plan_back(journal, expanded(started.event, vault), vault)
+    going = await plan_back(journal, expanded(started.event, vault), vault, imported)
     changed = await asyncio.to_thread(conflicts, root, going.steps)
     going = msgspec.structs.replace(
         going,
@@ -108,9 +124,13 @@ async def complete(recorder: Recorder, root: Path) -> WentBack | None:
     return await _finish(recorder, root, going, started.event, started.seq - 1)
 
 
-async def plan_back(journal: JournalReader, started: RewindStarted, vault: Vault) -> RestorePlan:
+async def plan_back(
+    journal: JournalReader, started: RewindStarted, vault: Vault, imported: int = 0
+) -> RestorePlan:
     """Which files going back would put back, and which not."""
     recorded = await read_all(journal, kinds=("FilesChanged",), after=started.to_seq)
+    elsewhere = [item for item in recorded if item.seq <= imported]
+    recorded = recorded[len(elsewhere) :]
     changed = [expanded(item.event, vault) for item in recorded if isinstance(item.event, FilesChanged)]
     going = plan(changed)
     going = msgspec.structs.replace(
@@ -119,7 +139,8 @@ async def plan_back(journal: JournalReader, started: RewindStarted, vault: Vault
         foreign=tuple(path for path in going.foreign if path not in started.left_out),
     )
     unseen = dict.fromkeys(note for event in changed if event.calls for note in event.not_covered)
-    return msgspec.structs.replace(going, lost=tuple(dict.fromkeys((*going.lost, *unseen))))
+    lost = dict.fromkeys((*going.lost, *unseen, *([_ELSEWHERE] if elsewhere else ())))
+    return msgspec.structs.replace(going, lost=tuple(lost))
 
 
 def _check(root: Path, going: RestorePlan, vault: Vault) -> None:
@@ -171,6 +192,8 @@ async def content_of(recorder: Recorder, state: FileState | None) -> bytes | Non
 
 def take_step(root: Path, step: RestoreStep, data: bytes | None) -> str:
     """Takes one step; gives why it was not possible."""
+    if leads_out(root, step.path):
+        return "it is not in this workspace"
     if data is None:
         return "the secrets in it are no longer known"
     try:

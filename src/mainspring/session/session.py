@@ -260,9 +260,9 @@ class Session:
     async def rewind(self, to_seq: int, scope: Extent = "conversation") -> WentBack:
         """Goes back to how the conversation, the files or both were after an event."""
         async with self._rewritten("going back"):
-            went = await import_module(_REWIND).go_back(
-                self._runtime.recorder, self.state.workspace, to_seq, scope
-            )
+            recorder, imported = self._runtime.recorder, self._opening.imported
+            go_back = import_module(_REWIND).go_back
+            went = await go_back(recorder, self.state.workspace, to_seq, scope, imported=imported)
             await self._runtime.load_history()
             return went
 
@@ -325,13 +325,13 @@ class Session:
         return self._runtime.feed.subscribe(max(after, 0), deltas=deltas)
 
     async def _begin(self) -> None:
-        runtime = self._runtime
+        runtime, place = self._runtime, Path(self._opening.workspace)
         if await runtime.journal.last_seq():
-            await import_module(_REWIND).complete(runtime.recorder, Path(self._opening.workspace))
+            complete = import_module(_REWIND).complete
+            await complete(runtime.recorder, place, imported=self._opening.imported)
         await runtime.load()
         before, tools = runtime.feed.last_seq, runtime.workbench.toolbox.specs
-        now_us, place = runtime.workbench.reach.clock(), Path(self._opening.workspace)
-        scan = runtime.workbench.files.scan
+        now_us, scan = runtime.workbench.reach.clock(), runtime.workbench.files.scan
         age = await age_note(self.journal, place, now_us, scan) if before else ()
         await runtime.record(*await self._opening.events(self.state, self.id, tools), *age)
         await record_lost(runtime)

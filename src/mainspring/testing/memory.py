@@ -202,9 +202,7 @@ class MemorySessions:
         self.day_lock = asyncio.Lock()
 
     async def create(self, session: str | None = None) -> MemoryJournal:
-        name = self._new_name(session)
-        self._add(name, Events((), {}))
-        return await self.open(name)
+        return await self.open(self._add(self._new_name(session), Events((), {})))
 
     async def open(self, session: str) -> MemoryJournal:
         kept = self._free(session)
@@ -215,12 +213,14 @@ class MemorySessions:
         kept.owner = this_process()
         return _Opened(session, kept, self._changed)
 
-    async def delete(self, session: str, *, last_seq: int | None = None) -> bool:
+    async def delete(self, session: str, *, last_seq: int | None = None, also: Collection[str] = ()) -> bool:
         kept = self._free(session)
-        if is_seen := last_seq in (None, len(kept.events.recorded)):
-            shutil.rmtree(self.directory(session))
-            del self._kept[session]
-        return is_seen
+        others = [each for each in await self.rows() if each.id not in (session, *also)]
+        if last_seq not in (None, len(kept.events.recorded)) or session in [each.parent for each in others]:
+            return False
+        shutil.rmtree(self.directory(session))
+        del self._kept[session]
+        return True
 
     async def accept(self, session: str) -> Verification:
         kept = self._free(session)
@@ -306,6 +306,7 @@ class MemorySessions:
         workspace: str = "",
         origin: Origin | None = None,
         is_repaired: bool = False,  # noqa: ARG002 - all is readable here
+        files: NamedFiles = NO_FILES,
     ) -> tuple[str, int]:
         events = self._known(session).events
         verdict = events.verdict()
@@ -317,10 +318,12 @@ class MemorySessions:
         for seq, time_us, kind, stored, _ in events.rows()[:until]:
             body = first_body(stored, kind, changes) if seq == 1 else stored
             rows.append(chained(rows, time_us, kind, body))
-        self._add(name, restored(rows, dict(events.blobs)))
+        self._add(name, restored(rows, dict(events.blobs)), files)
         return name, until
 
-    async def compose(self, events_of: KnownEvents, *, session: str | None = None) -> str:
+    async def compose(
+        self, events_of: KnownEvents, *, session: str | None = None, files: NamedFiles = NO_FILES
+    ) -> str:
         name, last_us = self._new_name(session), 0
         recorded: list[Recorded] = []
         directory = self._folder / name
@@ -332,8 +335,7 @@ class MemorySessions:
         except BaseException:
             shutil.rmtree(directory)
             raise
-        self._add(name, Events(recorded, {}))
-        return name
+        return self._add(name, Events(recorded, {}), files)
 
     async def export(
         self,
@@ -358,10 +360,7 @@ class MemorySessions:
         rest = iter(lines)
         header = read_header(next(rest, b""))
         name = self._new_name(header.session)
-        self._add(name, brought(read_lines(header, rest, blobs_beside)))
-        for each, content in files.items():
-            self.files(name).write(each, content)
-        return name
+        return self._add(name, brought(read_lines(header, rest, blobs_beside)), files)
 
     def directory(self, session: str) -> Path:
         self._known(session)
@@ -389,10 +388,13 @@ class MemorySessions:
             raise UsageError(f"Session {name} exists already.")
         return name
 
-    def _add(self, name: str, events: Events) -> None:
+    def _add(self, name: str, events: Events, files: NamedFiles = NO_FILES) -> str:
         (self._folder / name).mkdir(parents=True, exist_ok=True)
         events.keep_anchor()
         self._kept[name] = _Kept(events)
+        for each, content in files.items():
+            self.files(name).write(each, content)
+        return name
 
     def _changed(self, name: str) -> None:
         self._kept[name] = self._kept.pop(name)

@@ -87,9 +87,9 @@ async def a_session_is_found_by_a_prefix(sessions: Sessions) -> None:
 
 async def names_and_rows_begin_with_what_changed_last(sessions: Sessions) -> None:
     for name in ("one", "two", "three"):
-        await _filled(sessions, name, UserSaid(text=f"  \n{name}, please"))
-    async with _closing(sessions.open("two")) as journal:
-        await journal.append(*_turn("Two it is."))
+        await filled(sessions, name, UserSaid(text=f"  \n{name}, please"))
+    async with closing(sessions.open("two")) as journal:
+        await journal.append(*turn("Two it is."))
         for _ in range(1000):  # until the clock has moved on, however coarse it is
             await journal.append(NoteAdded(text="later"))
             if (await sessions.names())[0] == "two":
@@ -104,12 +104,12 @@ async def names_and_rows_begin_with_what_changed_last(sessions: Sessions) -> Non
 
 
 async def a_row_says_whether_somebody_is_at_work(sessions: Sessions) -> None:
-    await _filled(sessions, "turn", UserSaid(text="go"), TurnStarted(turn=1))
-    await _filled(sessions, "goal", GoalSet(text="the goal"))
-    await _filled(sessions, "ended", GoalSet(text="a goal"), GoalEnded(ending="done", is_verified=True))
+    await filled(sessions, "turn", UserSaid(text="go"), TurnStarted(turn=1))
+    await filled(sessions, "goal", GoalSet(text="the goal"))
+    await filled(sessions, "ended", GoalSet(text="a goal"), GoalEnded(ending="done", is_verified=True))
     states = {row.id: (row.state, row.goal_state) for row in await sessions.rows()}
     assert (states["turn"][0], states["goal"][1], states["ended"][1]) == ("crashed", "interrupted", "done")
-    async with _closing(sessions.open("turn")), _closing(sessions.open("goal")):
+    async with closing(sessions.open("turn")), closing(sessions.open("goal")):
         states = {row.id: (row.state, row.goal_state) for row in await sessions.rows()}
         assert (states["turn"][0], states["goal"][1]) == ("running", "running")
 
@@ -145,9 +145,9 @@ async def a_lock_has_one_holder(sessions: Sessions) -> None:
 
 
 async def spends_are_by_purpose_and_a_fork_does_not_pay_again(sessions: Sessions) -> None:
-    await _filled(sessions, "one", *_spent("s1", 0.25), _reserved("s2", 0.5))
+    await filled(sessions, "one", *_spent("s1", 0.25), _reserved("s2", 0.5))
     fork, _ = await sessions.fork("one")
-    async with _closing(sessions.open(fork)) as journal:
+    async with closing(sessions.open(fork)) as journal:
         await journal.append(*_spent("s3", 0.125))
     found = {each.id: each.spent for each in await sessions.spends()}
     (purpose,) = found["one"]
@@ -157,14 +157,14 @@ async def spends_are_by_purpose_and_a_fork_does_not_pay_again(sessions: Sessions
 
 
 async def the_day_is_held_by_one_at_a_time(sessions: Sessions) -> None:
-    await _filled(sessions, "one", *_spent("s1", 0.25))
+    await filled(sessions, "one", *_spent("s1", 0.25))
     seen: list[float] = []
 
     async def spend(name: str) -> None:
         async with sessions.today().held() as spent:
             seen.append(spent.usd)
             await asyncio.sleep(0)
-            await _filled(sessions, name, *_spent("s1", 0.25))
+            await filled(sessions, name, *_spent("s1", 0.25))
 
     async with asyncio.TaskGroup() as tasks:
         for name in ("two", "three", "four"):
@@ -173,13 +173,13 @@ async def the_day_is_held_by_one_at_a_time(sessions: Sessions) -> None:
 
 
 async def a_fork_begins_as_its_parent_and_goes_its_own_way(sessions: Sessions) -> None:
-    async with _closing(sessions.create("one")) as journal:
-        await journal.append(_started("one"))
+    async with closing(sessions.create("one")) as journal:
+        await journal.append(started("one"))
         blob = await journal.put(b"kept")
         await journal.append(AssistantSaid(step=1, parts=(Text(text="x" * 20_000),)), NoteAdded(text="no"))
     fork, shared = await sessions.fork("one", at=2, workspace="/elsewhere")
     assert shared == 2
-    async with _closing(sessions.open(fork)) as journal:
+    async with closing(sessions.open(fork)) as journal:
         first, second = await journal.read()
         assert isinstance(first.event, SessionStarted)
         assert (first.event.session, first.event.parent, first.event.parent_seq) == (fork, "one", 2)
@@ -200,14 +200,15 @@ async def a_fork_begins_as_its_parent_and_goes_its_own_way(sessions: Sessions) -
 async def a_session_is_composed_whole_or_not_at_all(sessions: Sessions) -> None:
     def told(session: str, folder: Path) -> Iterator[tuple[int, Event]]:
         (folder / "beside").write_text("kept")
-        yield 5_000_000, _started(session)
+        yield 5_000_000, started(session)
         yield 4_000_000, UserSaid(text="y" * 20_000)
 
     def broken(session: str, _folder: Path) -> Iterator[tuple[int, Event]]:
-        yield 1, _started(session)
+        yield 1, started(session)
         raise ZeroDivisionError
 
-    made = await sessions.compose(told)
+    made = await sessions.compose(told, files={"note": b"n"})
+    assert sessions.files(made).read("note") == b"n"
     reader = await sessions.read(made)
     recorded = await reader.read()
     assert [item.time_us for item in recorded] == [5_000_000, 5_000_000]
@@ -222,9 +223,9 @@ async def a_session_is_composed_whole_or_not_at_all(sessions: Sessions) -> None:
 
 
 async def a_session_is_exported_and_brought_in_with_the_same_hashes(sessions: Sessions) -> None:
-    async with _closing(sessions.create("one")) as journal:
+    async with closing(sessions.create("one")) as journal:
         blob = await journal.put(b"\x00 kept")
-        await journal.append(_started("one"), UserSaid(text="z" * 20_000), UserSaid(text="short"))
+        await journal.append(started("one"), UserSaid(text="z" * 20_000), UserSaid(text="short"))
         verdict = await journal.verify()
     out = io.BytesIO()
     header = await sessions.export("one", out, environment={"host": "here"})
@@ -246,7 +247,7 @@ async def a_session_is_exported_and_brought_in_with_the_same_hashes(sessions: Se
 
 async def every_session_has_a_folder_of_its_own(sessions: Sessions) -> None:
     for name in ("one", "two"):
-        await _filled(sessions, name)
+        await filled(sessions, name)
         (sessions.directory(name) / "note").write_text(name)
     fork, _ = await sessions.fork("one")
     assert (sessions.directory("one") / "note").read_text() == "one"
@@ -268,6 +269,32 @@ async def files_beside_a_journal_are_of_its_session_and_go_with_it(sessions: Ses
     assert sessions.files("two").read("inbox/b.json") == b"y"
 
 
+async def a_parent_stays_until_its_forks_go(sessions: Sessions) -> None:
+    await filled(sessions, "one")
+    fork, _ = await sessions.fork("one", files={"note": b"n"})
+    assert sessions.files(fork).read("note") == b"n"
+    assert not await sessions.delete("one")
+    assert set(await sessions.names()) == {fork, "one"}
+    assert await sessions.delete("one", also=[fork])
+    assert await sessions.delete(fork)
+    assert await sessions.names() == []
+
+
+async def a_fork_in_the_moment_of_a_deletion_has_its_parent(sessions: Sessions) -> None:
+    for number in range(20):
+        name = f"s{number}"
+        await filled(sessions, name)
+        forked, is_gone = await asyncio.gather(
+            sessions.fork(name), sessions.delete(name), return_exceptions=True
+        )
+        if is_gone is True:
+            assert isinstance(forked, UnknownSession), repr(forked)
+        else:
+            assert is_gone is False
+            assert isinstance(forked, tuple)
+        assert (name in await sessions.names()) is not is_gone
+
+
 CHECKS: tuple[Callable[[Sessions], Awaitable[None]], ...] = (
     an_empty_store_has_no_sessions,
     files_beside_a_journal_are_of_its_session_and_go_with_it,
@@ -278,6 +305,8 @@ CHECKS: tuple[Callable[[Sessions], Awaitable[None]], ...] = (
     the_owner_is_whoever_has_it_open,
     a_lock_has_one_holder,
     spends_are_by_purpose_and_a_fork_does_not_pay_again,
+    a_parent_stays_until_its_forks_go,
+    a_fork_in_the_moment_of_a_deletion_has_its_parent,
     the_day_is_held_by_one_at_a_time,
     a_fork_begins_as_its_parent_and_goes_its_own_way,
     a_session_is_composed_whole_or_not_at_all,
@@ -286,91 +315,11 @@ CHECKS: tuple[Callable[[Sessions], Awaitable[None]], ...] = (
 )
 
 
-async def a_journal_that_lost_its_end_is_not_written(
-    sessions: Sessions, cut: Callable[[str, int], None]
-) -> None:
-    """`cut` deletes what comes after so many events of a session, where its journal is kept."""
-    await _filled(sessions, "one", UserSaid(text="go"), *_turn("done"), UserSaid(text="more"))
-    async with _closing(sessions.open("one")) as journal:
-        before = await journal.verify()
-    assert (before.problem, before.anchored_seq) == ("", before.events)
-    kept = before.events - 1
-    cut("one", kept)
-    reader = await sessions.read("one")
-    verdict = await reader.verify()
-    await reader.close()
-    assert (verdict.events, verdict.broken_seq) == (kept, kept + 1)
-    assert "1 event is lost" in verdict.problem
-    with raises(JournalDamaged, says=f"mainspring fork one --at {kept}"):
-        await sessions.open("one")
-    with raises(JournalDamaged):
-        await sessions.export("one", io.BytesIO())
-    made, shared = await sessions.fork("one", at=kept)
-    assert shared == kept
-    async with _closing(sessions.open(made)) as journal:
-        await journal.append(UserSaid(text="the fork goes on"))
-        assert (await journal.verify()).anchored_seq == kept
-    assert (await sessions.accept("one")).events == kept
-    async with _closing(sessions.open("one")) as journal:
-        await journal.append(UserSaid(text="accepted"))
-        assert (await journal.verify()).problem == ""
-
-
-async def an_altered_journal_is_not_written(sessions: Sessions, alter: Callable[[str, int], None]) -> None:
-    """`alter` changes the body of an event of a session, where its journal is kept."""
-    await _filled(sessions, "one", *(UserSaid(text=str(number)) for number in range(20)))
-    alter("one", 7)
-    with raises(JournalDamaged, says="mainspring fork one --at 6"):
-        await sessions.open("one")
-    with raises(JournalDamaged):
-        await sessions.accept("one")
-    made, _ = await sessions.fork("one", at=6)
-    async with _closing(sessions.open(made)) as journal:
-        await journal.append(UserSaid(text="the fork goes on"))
-        assert (await journal.verify()).problem == ""
-
-
-async def a_journal_may_be_ahead_of_its_anchor(sessions: Sessions, lose: Callable[[str], None]) -> None:
-    """`lose` takes a session away from its owner, as if that had died."""
-    journal = await sessions.create("one")
-    await journal.append(SessionStarted(session="one", workspace="/work", version="0"))
-    await journal.anchor()
-    await journal.append(UserSaid(text="never anchored"))
-    verdict = await journal.verify()
-    assert (verdict.problem, verdict.events, verdict.anchored_seq) == ("", 2, 1)
-    lose("one")
-    async with _closing(sessions.open("one")) as again:
-        await again.append(UserSaid(text="goes on"))
-        assert (await again.verify()).problem == ""
-    await journal.close()
-
-
-async def a_lost_owner_writes_nothing_more(sessions: Sessions, lose: Callable[[str], None]) -> None:
-    """For stores whose ownership can be lost while the journal is open: `lose` makes that happen."""
-    lost = await sessions.create("one")
-    await lost.append(_started("one"))
-    lose("one")
-    owner = await sessions.owner("one")
-    assert owner is not None
-    assert not owner.is_alive
-    with raises(JournalOwned):
-        await lost.append(NoteAdded(text="too late"))
-    async with _closing(sessions.open("one")) as journal:
-        for _ in range(2):
-            with raises(JournalOwned):
-                await lost.append(NoteAdded(text="too late"))
-        await lost.close()
-        with raises(JournalOwned):
-            await sessions.open("one")
-        await journal.append(NoteAdded(text="mine"))
-        assert [item.kind for item in await journal.read()] == ["SessionStarted", "NoteAdded"]
-
-
-def _started(session: str) -> SessionStarted:
+def started(session: str) -> SessionStarted:
     return SessionStarted(session=session, workspace="/work", version="0")
 
 
-def _turn(text: str) -> tuple[Event, ...]:
+def turn(text: str) -> tuple[Event, ...]:
     return (
         TurnStarted(turn=1),
         AssistantSaid(step=1, parts=(Text(text=text),)),
@@ -386,13 +335,13 @@ def _spent(spend: str, usd: float) -> tuple[Event, ...]:
     return _reserved(spend, usd * 2), SpendSettled(spend=spend, usd=usd)
 
 
-async def _filled(sessions: Sessions, name: str, *events: Event) -> None:
-    async with _closing(sessions.create(name)) as journal:
-        await journal.append(_started(name), *events)
+async def filled(sessions: Sessions, name: str, *events: Event) -> None:
+    async with closing(sessions.create(name)) as journal:
+        await journal.append(started(name), *events)
 
 
 @contextlib.asynccontextmanager
-async def _closing(opening: Awaitable[Journal]) -> AsyncGenerator[Journal]:
+async def closing(opening: Awaitable[Journal]) -> AsyncGenerator[Journal]:
     journal = await opening
     try:
         yield journal

@@ -50,9 +50,7 @@ async def check_guards(runtime: Runtime) -> End | None:
         await runtime.upkeep.guard.after_step(runtime)
     if runtime.upkeep.review and (problem := await runtime.upkeep.review(runtime)):
         return End("failed", problem, UNREVIEWED)
-    if end := await lost_attempt(runtime):
-        if await import_module("mainspring.turns.alternatives").try_alternatives(runtime):
-            return None
+    if end := await _lost_attempt(runtime):
         return end
     await sample_as_usual(runtime)
     tripped = runtime.guards.check()
@@ -61,6 +59,14 @@ async def check_guards(runtime: Runtime) -> End | None:
     if tripped is not runtime.guards.final:
         tripped = await take_rung(runtime, tripped)
     return _end(tripped) if tripped.is_final else None
+
+
+async def _lost_attempt(runtime: Runtime) -> End | None:
+    """The end of an attempt that failed, unless something that the model nearly wrote passes."""
+    end = await lost_attempt(runtime)
+    if end and await import_module("mainspring.turns.alternatives").try_alternatives(runtime):
+        return None
+    return end
 
 
 async def started_with(runtime: Runtime, said: AssistantSaid) -> list[CallStarted]:

@@ -159,6 +159,14 @@ def _is_mode_of_folder(step: RestoreStep) -> bool:
     return bool(step.now and step.then and step.now.kind == step.then.kind == "folder")
 
 
+def leads_out(root: Path, path: str) -> bool:
+    """Whether a path, or a link above it, leads out of a folder."""
+    inside = Path(path)
+    if inside.is_absolute() or ".." in inside.parts:
+        return True
+    return any((root / above).is_symlink() for above in inside.parents)
+
+
 def _is_reachable(root: Path, path: str) -> bool:
     """Whether everything above the path is a real folder; a link there would lead elsewhere."""
     above = root

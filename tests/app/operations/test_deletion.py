@@ -62,10 +62,11 @@ def turn(ending: str) -> tuple[Event, ...]:
     return UserSaid(text="go"), TurnStarted(turn=1), TurnEnded(turn=1, ending=ending, steps=1)  # type: ignore[arg-type]
 
 
-def made(config: Config, session: str, *events: Event, workspace: str = "/") -> None:
+def made(config: Config, session: str, *events: Event, workspace: str = "/", parent: str = "") -> None:
     async def making() -> None:
         journal = await SqliteSessions(config.home).create(session)
-        await journal.append(SessionStarted(session=session, workspace=workspace, version="1"), *events)
+        started = SessionStarted(session=session, workspace=workspace, version="1", parent=parent)
+        await journal.append(started, *events)
         await journal.close()
 
     asyncio.run(making())
@@ -172,7 +173,7 @@ def test_a_session_that_is_deleted_while_somebody_opens_or_forks_it_is_gone_and_
             await asyncio.to_thread(shutil.copytree, store.directory("one"), config.home / "sessions" / name)
             used, gone = await asyncio.gather(use(store, name), store.delete(name), return_exceptions=True)
             assert used is None or isinstance(used, UnknownSession | JournalOwned), repr(used)
-            assert gone is True or isinstance(gone, JournalOwned), repr(gone)
+            assert isinstance(gone, bool | JournalOwned), repr(gone)
             assert (gone is True) != (config.home / "sessions" / name).is_dir()
 
     made(config, "one", *turn("done"))
@@ -186,6 +187,32 @@ def test_a_parent_goes_only_together_with_its_forks(tmp_path: Path) -> None:
     assert reasons(deleted(config, "parent")) == {"parent": f"session {fork} was forked from it"}
     assert {each.id for each in deleted(config, "parent", fork).sessions} == {"parent", fork}
     assert names(config) == set()
+
+
+def test_a_parent_stays_when_its_fork_cannot_go(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    made(config, "parent", *turn("done"))
+
+    async def trying() -> tuple[str, Deletion]:
+        store = SqliteSessions(config.home)
+        fork, _ = await store.fork("parent")
+        plan = await plan_deletion(config, ["parent", fork])
+        journal = await store.open(fork)
+        done = await delete_sessions(config, plan)
+        await journal.close()
+        return fork, done
+
+    fork, done = asyncio.run(trying())
+    assert reasons(done)["parent"] == f"session {fork} was forked from it"
+    assert names(config) == {"parent", fork}
+
+
+def test_sessions_that_name_each_other_as_parents_can_be_deleted(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    for name, parent in (("one", "two"), ("two", "one"), ("self", "self")):
+        made(config, name, *turn("done"), parent=parent)
+    assert set(reasons(deleted(config, "one"))) == {"one"}
+    assert {each.id for each in deleted(config, "one", "two", "self").sessions} == {"one", "two", "self"}
 
 
 def test_what_counts_against_the_cap_of_today_is_kept(tmp_path: Path) -> None:

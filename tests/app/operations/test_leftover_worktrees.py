@@ -11,7 +11,7 @@ import pytest
 
 from mainspring.app.agents_beside import worktrees_folder
 from mainspring.app.operations.cleaning import find_leftovers, remove_leftovers
-from mainspring.app.operations.leftover_worktrees import Leftover
+from mainspring.app.operations.leftovers import Leftover
 from mainspring.app.private import WorktreeKind, cache_folder, worktree_folder
 from mainspring.sandbox.files import Files
 from mainspring.sandbox.policy import policy

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from mainspring.app.imported import made_elsewhere
 from mainspring.app.operations.commit_draft import CommitDraft, draft_subject
 from mainspring.app.operations.risk import ChangeRisk, risk_of_branch
 from mainspring.app.operations.sessions import journal_of
@@ -79,7 +80,8 @@ async def commit_branch(config: Config, session: Session) -> BranchMoved | None:
     (`UsageError`) loses nothing."""
     git = Git(session.state.workspace, config.environment)
     recorder = runtime_of(session).recorder
-    at = await _branch(recorder.journal, recorder.vault)
+    imported = made_elsewhere(sessions_of(config).files(session.id))
+    at = await _branch(recorder.journal, recorder.vault, imported)
     if at is None:
         return None
     draft = await _draft(config, session, recorder.journal)
@@ -95,7 +97,7 @@ async def branch_of(config: Config, session: str) -> BranchMoved | None:
     """The branch that a session works on and that has not landed, as it is now."""
     async with journal_of(config, session) as journal:
         vault = vault_of(sessions_of(config), journal.session, config)
-        at = await _branch(journal, vault)
+        at = await _branch(journal, vault, made_elsewhere(sessions_of(config).files(journal.session)))
     return redacted(at.moved, vault) if at else None
 
 
@@ -104,7 +106,7 @@ async def land(config: Config, session: str, how: HowToLand, *, is_agreed: bool 
     a person, it must be `is_agreed`: else `NotAgreed`."""
     async with recording(session, config) as recorder:
         journal, vault = recorder.journal, recorder.vault
-        at = await _branch(journal, vault)
+        at = await _branch(journal, vault, made_elsewhere(sessions_of(config).files(journal.session)))
         started = await last_event(journal, SessionStarted)
         if at is None or started is None:
             raise UsageError(
@@ -157,10 +159,11 @@ async def _commit(
     return await asyncio.to_thread(commit)
 
 
-async def _branch(journal: JournalReader, vault: Vault) -> _At | None:
-    """The branch that the session works on now. One that it inherited as a fork is its parent's to land."""
+async def _branch(journal: JournalReader, vault: Vault, imported: int) -> _At | None:
+    """The branch that the session works on now. One that it inherited as a fork is its parent's to land; one
+    that began elsewhere, in the first events that were `imported`, may be anybody's here."""
     started = await last_event(journal, SessionStarted)
-    inherited = started.parent_seq if started else 0
+    inherited = max(imported, started.parent_seq if started else 0)
     at: _At | None = None
     for item in await read_all(journal, kinds=("BranchMoved",), after=inherited):
         match item.event:

@@ -15,12 +15,8 @@ from pathlib import Path
 import msgspec
 
 from mainspring.app.operations.deletion import Deletion, delete_sessions, plan_deletion
-from mainspring.app.operations.leftover_worktrees import (
-    Leftover,
-    find_worktrees,
-    is_of_agent,
-    remove_worktree,
-)
+from mainspring.app.operations.leftover_worktrees import find_worktrees, is_of_agent, remove_worktree
+from mainspring.app.operations.leftovers import Leftover
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import commands_of, sessions_of
 from mainspring.catalog import SessionRow, running

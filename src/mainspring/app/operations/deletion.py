@@ -6,7 +6,7 @@ What runs is never deleted, nor what waits for something, nor what another sessi
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -122,23 +122,42 @@ async def delete_sessions(config: Config, plan: Deletion) -> Deletion:
     stays, with what it was forked from."""
     store = sessions_of(config)
     gone: list[DeletableSession] = []
-    kept = list(plan.kept)
+    kept = {each.id: each for each in plan.kept}
     rows = {row.id: row for row in await store.rows()}
-    parents = _forked([each.id for each in plan.sessions], rows)
-    kept += parents.values()
-    for each in plan.sessions:
-        if each.id in parents:
-            continue
+    going = _forks_first(plan.sessions, rows)
+    while going:
+        each = going.pop(0)
         try:
-            if await store.delete(each.id, last_seq=each.events):
+            if await store.delete(each.id, last_seq=each.events, also=[other.id for other in going]):
                 gone.append(each)
             else:
-                kept.append(KeptSession(id=each.id, reason="somebody went on with it meanwhile"))
+                kept[each.id] = KeptSession(id=each.id, reason=await _meanwhile(each.id, store))
         except JournalOwned as error:
-            kept.append(KeptSession(id=each.id, reason=error.message))
+            kept[each.id] = KeptSession(id=each.id, reason=error.message)
         except UnknownSession:
             pass  # another process deleted it
-    return Deletion(sessions=tuple(gone), kept=tuple(kept))
+    return Deletion(sessions=tuple(gone), kept=tuple(kept.values()))
+
+
+def _forks_first(
+    sessions: Sequence[DeletableSession], rows: Mapping[str, SessionRow]
+) -> list[DeletableSession]:
+    """So that a parent goes only when its forks are gone. Two that name each other have no first one."""
+    named = {each.id for each in sessions}
+
+    def ancestors(session: DeletableSession) -> int:
+        found, name = set[str](), session.id
+        while name in named and name not in found:
+            found.add(name)
+            name = rows[name].parent if name in rows else ""
+        return len(found)
+
+    return sorted(sessions, key=ancestors, reverse=True)
+
+
+async def _meanwhile(session: str, store: Sessions) -> str:
+    forked = _forked([session], {row.id: row for row in await store.rows()})
+    return forked[session].reason if forked else "somebody went on with it meanwhile"
 
 
 async def drop_unused(config: Config, session: str) -> bool:

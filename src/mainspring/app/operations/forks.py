@@ -10,6 +10,7 @@ import msgspec
 
 from mainspring.app.known import workspace_at
 from mainspring.app.models import build_model
+from mainspring.app.operations.import_settling import settle_fork
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import fork_session, recording, vault_of
 from mainspring.app.stores import sessions_of
@@ -89,6 +90,7 @@ async def fork(
     made, shared = await fork_session(
         session, config, at=at, workspace=str(folder or ""), is_repaired=is_repaired
     )
+    await settle_fork(config, await sessions_of(config).find(session), made)
     unreadable = await _unreadable(session, made, config) if is_repaired else ()
     if unreadable:
         events = ", ".join(map(str, unreadable))

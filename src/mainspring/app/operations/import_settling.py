@@ -14,6 +14,7 @@ import msgspec
 from mainspring.app.imported import ImportNote, forget_note, has_work, import_note, keep_note
 from mainspring.app.records import recording
 from mainspring.app.stores import sessions_of
+from mainspring.catalog import Sessions
 from mainspring.errors import JournalForeign, UsageError
 from mainspring.events import (
     CallEnded,
@@ -34,6 +35,7 @@ from mainspring.events import (
 from mainspring.folds.state import State, load_state
 from mainspring.goals.fold import Goal, load_goal
 from mainspring.journal import JournalReader, events_in, last_event
+from mainspring.secrets.recorder import Recorder
 from mainspring.settings import Config
 
 _WHY = "The session was imported."
@@ -63,19 +65,49 @@ async def settle_import(config: Config, session: str, *, place: Path) -> Settled
             note = ImportNote(await journal.last_seq(), is_settled=False)
             keep_note(store.files(session), note)
             await _check(journal, note.events)
-            state = await load_state(journal, recorder.vault)
-            goal = await load_goal(store, session) if await journal.last("GoalSet") else None
-            runs = _is_unfinished(goal) or await has_work(journal, note)
-            ends = [*_ends(state), *await _unfinished(journal, goal)]
-            if ends:
-                await recorder.record(*ends)
+            ended = await _end_open(recorder, store)
+            runs = _is_unfinished(ended.goal) or await has_work(journal, note)
     except JournalForeign:
         await store.delete(session)
         raise
-    is_named = await asyncio.to_thread(is_same_folder, state.workspace, place)
-    note = msgspec.structs.replace(note, is_place_named=is_named, is_settled=True)
+    workspace = ended.state.workspace
+    is_named = await asyncio.to_thread(is_same_folder, workspace, place)
+    note = _settled(msgspec.structs.replace(note, is_place_named=is_named), ended)
     keep_note(store.files(session), note)
-    return Settled(state.workspace, is_named, had_open_work=bool(ends), runs_commands=runs)
+    return Settled(workspace, is_named, had_open_work=ended.last_seq > note.events, runs_commands=runs)
+
+
+async def settle_fork(config: Config, parent: str, fork: str) -> None:
+    """Ends in a fork what its parent, an import, had open where the fork leaves it."""
+    store = sessions_of(config)
+    before, note = import_note(store.files(parent)), import_note(store.files(fork))
+    if before is None or note is None or note.is_settled or not before.is_settled:
+        return
+    async with recording(fork, config, store) as recorder:
+        ended = await _end_open(recorder, store)
+    keep_note(store.files(fork), _settled(note, ended))
+
+
+class _Ended(msgspec.Struct, frozen=True):
+    """The state and the goal that a session had, and its last event now that nothing is open any more."""
+
+    state: State
+    goal: Goal | None
+    last_seq: int
+
+
+async def _end_open(recorder: Recorder, store: Sessions) -> _Ended:
+    journal = recorder.journal
+    state = await load_state(journal, recorder.vault)
+    goal = await load_goal(store, recorder.session) if await journal.last("GoalSet") else None
+    ends = [*_ends(state), *await _unfinished(journal, goal)]
+    if ends:
+        await recorder.record(*ends)
+    return _Ended(state, goal, await journal.last_seq())
+
+
+def _settled(note: ImportNote, ended: _Ended) -> ImportNote:
+    return msgspec.structs.replace(note, is_settled=True, settled_seq=ended.last_seq)
 
 
 def _is_unfinished(goal: Goal | None) -> bool:

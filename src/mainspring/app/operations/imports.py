@@ -117,7 +117,9 @@ async def _brought(
     if not transcript.events:
         raise JournalForeign("This session file has no messages.", remedy="Nothing was imported.")
     place = workspace_at(workspace) if workspace else Path(transcript.workspace or here)
-    session = await compose_session(lambda name: _events(transcript, name, place, config.origin), config)
+    session = await compose_session(
+        lambda name: _events(transcript, name, place, config.origin), config, files
+    )
     return Imported(
         session=session,
         agent=transcript.agent,

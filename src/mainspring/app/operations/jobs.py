@@ -13,19 +13,20 @@ from typing import get_args
 
 import msgspec
 
+from mainspring.app.imported import made_elsewhere
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.policies import confinement_of, outside
 from mainspring.app.records import recording, vault_of
 from mainspring.app.session_machine import machine_settings
 from mainspring.app.stores import sessions_of
 from mainspring.errors import JobHostError, JournalError, JournalOwned, MainspringError, UsageError
-from mainspring.events import JobCancelled, JobState
+from mainspring.events import JobCancelled, JobState, SessionStarted
 from mainspring.folds.jobs import Jobs, JobsTold, RecordedJob
 from mainspring.jobs import JobHost, JobRef, JobStatus
 from mainspring.jobs.hosts import open_host
 from mainspring.jobs.machines import RemoteMachine
 from mainspring.jobs.shells import HostShell
-from mainspring.journal import events_in
+from mainspring.journal import events_in, last_event
 from mainspring.sandbox import Sandbox
 from mainspring.settings import Config
 
@@ -192,11 +193,16 @@ async def _found(config: Config, session: str, handle: str) -> tuple[str, Record
 
 
 async def _recorded(config: Config, session: str) -> Jobs:
+    """The jobs of a session: neither those of the one that it was forked from, nor those that were submitted
+    before it was imported, which may be anybody's here."""
     jobs = Jobs()
     async with journal_of(config, session) as journal:
         if await journal.last("JobPlanned") is None:
             return jobs
-        async for recorded in events_in(journal, kinds=_KINDS):
+        started = await last_event(journal, SessionStarted)
+        imported = made_elsewhere(sessions_of(config).files(journal.session))
+        after = max(imported, started.parent_seq if started else 0)
+        async for recorded in events_in(journal, kinds=_KINDS, after=after):
             if isinstance(recorded.event, JobsTold):
                 jobs = jobs.after(recorded.event)
     return jobs

@@ -212,11 +212,12 @@ def _pick(kept: Sequence[KeptVersion], name: str, version: int | None) -> KeptVe
 
 def _checked_name(name: str) -> str:
     path = PurePosixPath(name)
-    is_wrong = not path.name or path.is_absolute() or ".." in path.parts or _WRONG.search(name)
+    leads_elsewhere = {"..", ".git"} & {part.casefold() for part in path.parts}
+    is_wrong = not path.name or path.is_absolute() or leads_elsewhere or _WRONG.search(name)
     if is_wrong or len(name) > _MAX_NAME:
         raise UsageError(
             f"{name!r} cannot be the name of an artifact.",
-            remedy="Take a relative path without `..`, of 200 characters at most.",
+            remedy="Take a relative path without `..` and `.git`, of 200 characters at most.",
         )
     return str(path)
 

@@ -9,11 +9,9 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Collection
 from pathlib import Path
-from typing import Literal
-
-import msgspec
 
 from mainspring.app.agents_beside import worktrees_folder
+from mainspring.app.operations.leftovers import Leftover
 from mainspring.app.private import own_worktrees
 from mainspring.app.records import workspace_of
 from mainspring.app.stores import sessions_of
@@ -26,19 +24,6 @@ from mainspring.workspace.linked_worktrees import drop_left, unsaved_in
 from mainspring.workspace.worktrees import unsaved_in_copy
 
 _DAY_S = 24 * 3600
-
-LeftoverKind = Literal["contents", "exec record", "log", "cache", "unfinished session", "lock", "worktree"]
-
-
-class Leftover(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that can be removed, and why. What would be lost with it is `unsaved`: then it stays, unless
-    that is given up."""
-
-    kind: LeftoverKind
-    path: Path
-    bytes: int
-    why: str
-    unsaved: str = ""
 
 
 async def find_worktrees(config: Config, rows: list[SessionRow]) -> AsyncGenerator[Leftover]:

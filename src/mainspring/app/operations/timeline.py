@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from mainspring.app.imported import imported_events
+from mainspring.app.imported import imported_events, made_elsewhere
 from mainspring.app.operations.sessions import journal_of
 from mainspring.app.records import recording, vault_of
 from mainspring.app.stores import sessions_of
@@ -145,7 +145,8 @@ async def preview_back(config: Config, session: str, to_seq: int | None = None) 
         dead = undone_ranges(await read_all(reader, kinds=("Undone",)))
         later = await read_all(reader, kinds=("UserSaid", "AssistantSaid"), after=to_seq)
         counting = [item.event for item in live(later, dead)]
-        going = await plan_back(reader, RewindStarted(to_seq=to_seq, scope="both"), vault)
+        imported = made_elsewhere(sessions_of(config).files(reader.session))
+        going = await plan_back(reader, RewindStarted(to_seq=to_seq, scope="both"), vault, imported)
         hidden = redacted(FilesChanged(changes=tuple(as_change(step) for step in going.steps)), vault)
         found = await asyncio.to_thread(conflicts, root, going.steps)
         return BackPreview(
@@ -167,13 +168,13 @@ async def go_back_to(
     are `left_out` stay as they are."""
     said: UserSaid | None = None
     async with recording(session, config) as recorder:
-        await imported_events(sessions_of(config).files(recorder.session), recorder.journal)
+        imported = await imported_events(sessions_of(config).files(recorder.session), recorder.journal)
         root = await _workspace(recorder.journal, recorder.vault)
-        await complete(recorder, root)
+        await complete(recorder, root, imported=imported)
         if to_seq is None:
             seq, said = await last_turn(recorder.journal, scope)
             to_seq = seq - 1
-        went = await go_back(recorder, root, to_seq, scope, left_out)
+        went = await go_back(recorder, root, to_seq, scope, left_out, imported=imported)
     return BackAt(session=recorder.session, went=went, said=said.text if said else None)
 
 

@@ -98,11 +98,16 @@ def fenced(
     """Changes a session in one transaction, unless somebody else has taken it."""
 
     async def change(connection: Any) -> None:
-        if await connection.fetchval(_HELD, of_session(session), epoch) is None:
-            raise lost(session)
+        await require(connection, session, epoch)
         await connection.execute(statement, session, *given)
 
     return change
+
+
+async def require(connection: Any, session: str, epoch: int) -> None:
+    """Raises when somebody else has taken the session; nobody does until the transaction ends."""
+    if await connection.fetchval(_HELD, of_session(session), epoch) is None:
+        raise lost(session)
 
 
 async def give_back(connection: Any, name: str, epoch: int) -> None:

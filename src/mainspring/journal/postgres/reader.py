@@ -158,6 +158,7 @@ class PostgresEvents:
 
     def __init__(self, connection: Any, session: str, ends: Any) -> None:
         self.connection, self._session, self._loop = connection, session, asyncio.get_running_loop()
+        self.is_known = ends is not None
         anchor_seq, anchor_head, last_seq, head = ends or (0, b"", 0, b"")
         self.anchor = Anchor(events=anchor_seq, head=anchor_head.hex()) if anchor_seq else None
         self.end = Anchor(events=last_seq, head=head.hex())
