@@ -196,6 +196,12 @@ def test_what_a_model_nearly_wrote_is_placed_in_the_file_that_it_changes() -> No
     assert [(each.call, each.at, each.text) for each in found] == [(1, 4, "3"), (0, 4, "0")]
 
 
+def test_a_line_that_ends_sooner_or_later_is_an_alternative() -> None:
+    reply = "### a.py\n```python\nx = f()\ny = 1\n```"
+    later, sooner = otherwise(reply, "()\n", "()"), otherwise(reply, "f", "f\n")
+    assert len(said_otherwise(reply, drafted(reply), [later, sooner])) == 2
+
+
 @pytest.mark.parametrize(
     ("instead", "text"),
     [

@@ -21,6 +21,7 @@ from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import (
     AlternativeTried,
     AttemptEnded,
+    ChangesChecked,
     FilesChanged,
     NoteAdded,
     SpendReserved,
@@ -287,6 +288,16 @@ def test_nothing_is_asked_where_no_test_can_decide(tmp_path: Path) -> None:
         mainspring.run("`last` in calc.py is wrong.", world.work, **world.options(model))
     assert not any("logprobs" in each for each in model.asked)
     assert model.begun == []
+
+
+def test_a_copy_is_no_work_also_where_nobody_can_say_which_lines_tests_reach(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    (world.work / "Makefile").write_text("test:\n\tpython3 test_calc.py\n")
+    with served(TwoMinded()) as model:
+        reply = mainspring.run("`last` in calc.py is wrong.", world.work, **world.options(model))
+    assert any(checked.not_checked for checked in world.events(ChangesChecked))
+    assert (world.calc, reply.ending) == (MENDED, "done")
+    assert sum(not is_begun(each) for each in model.asked) == 2  # the copy, and what was changed
 
 
 def test_it_can_be_turned_off(tmp_path: Path) -> None:

@@ -217,12 +217,14 @@ def said_otherwise(
     found: list[Alternative] = []
     for each in alternatives:
         new, old = each.text.strip(), each.instead.strip()
-        if not new or new == old or "`" in new or not reply.startswith(each.instead, each.at):
+        is_same = new == old and ("\n" in each.text) == ("\n" in each.instead)
+        if not new or is_same or "`" in new or not reply.startswith(each.instead, each.at):
             continue
         for index, draft in enumerate(drafts):
             at = -1 if draft.at is None else each.at - draft.at
             line = draft.content[draft.content.rfind("\n", 0, max(at, 0)) + 1 : max(at, 0)] + each.text
-            if 0 <= at < len(draft.content) and not _COMMENT.match(line):
+            is_comment = _COMMENT.match(line) or _COMMENT.match(new)
+            if 0 <= at < len(draft.content) and not is_comment:
                 found.append(msgspec.structs.replace(each, at=at, call=index))
     return tuple(found[:_MOST_ALTERNATIVES])
 

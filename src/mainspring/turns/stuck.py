@@ -105,7 +105,7 @@ async def lost_attempt(runtime: Runtime) -> End | None:
     ended = await runtime.journal.last("CallEnded")
     if is_program and ended and isinstance(ended.event, CallEnded) and ended.event.is_error:
         return End("failed", f"The program failed; {then}.")
-    if not since:
+    if not any(isinstance(item.event, FilesChanged) for item in since):
         return End("failed", f"The files are as they were; {then}.")
     if is_program and all([await _is_empty(runtime, item.event) for item in since]):
         return End("failed", f"The program wrote nothing into the file; {then}.")
