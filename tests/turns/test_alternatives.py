@@ -300,6 +300,15 @@ def test_a_copy_is_no_work_also_where_nobody_can_say_which_lines_tests_reach(tmp
     assert sum(not is_begun(each) for each in model.asked) == 2  # the copy, and what was changed
 
 
+def test_a_comment_behind_a_line_is_no_beginning_anew_and_nothing_to_test(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with served(TwoMinded({5: {"count:]": 0.4}, 4: {"[-": 0.1}})) as model:
+        model.answer = lambda begun: "  # mended" if begun.endswith("count:]") else model.ended(begun)
+        assert world.run(model).ending == "done"
+    assert [each.number for each in world.events(AlternativeTried)] == [2]
+    assert world.calc == MENDED
+
+
 def test_it_can_be_turned_off(tmp_path: Path) -> None:
     world = World(tmp_path)
     (world.home / "settings").mkdir(mode=0o700)

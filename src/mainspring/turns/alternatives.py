@@ -37,7 +37,8 @@ SOURCE = "alternative"
 _LINE_TOKENS = 80
 _MOST_TESTS_S = 60.0
 _ENDS = ("\n",)
-_FRESH = ("#", "`")
+_FRESH = ("###", "```")
+_COMMENTS = ("#", "//")
 """How a reply begins of a server that does not go on from a beginning."""
 
 
@@ -59,6 +60,12 @@ class _Line(msgspec.Struct, frozen=True):
     old: str
     new: str
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is no other line, or another comment alone."""
+        more = self.new.removeprefix(self.old.rstrip())
+        return not self.new.strip() or (more != self.new and more.lstrip().startswith(_COMMENTS))
+
 
 async def try_alternatives(runtime: Runtime) -> bool:
     """Whether the tests pass with one of them, and the turn goes on. Else the files are as the model wrote
@@ -77,7 +84,7 @@ async def try_alternatives(runtime: Runtime) -> bool:
             break
         for is_added in (False, True) if _begins_line(content, each) else (False,):
             text = _with(content, line, is_added=is_added)
-            if not line.new.strip() or text in contents:
+            if line.is_idle or text in contents:
                 continue
             contents.add(text)
             ran = await _tested(runtime, search, number, line, text, is_added=is_added)
@@ -176,7 +183,7 @@ async def _line(runtime: Runtime, search: _Search, number: int, alternative: Alt
         return None  # on record; the next attempt meets it as well
     await settle(runtime, reserved, finished.usage)
     text = reply.text.removeprefix(request.start)
-    if text == reply.text and text.lstrip().startswith(_FRESH):
+    if text == reply.text and text.startswith(_FRESH):
         return None
     is_whole = finished.stop == "end"
     return msgspec.structs.replace(line, new=begun + text.partition("\n")[0].rstrip() if is_whole else "")
