@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from mainspring.context.history import is_live, live_compaction, read_all, undone_ranges
+from mainspring.context.values import ShownText
 from mainspring.events import (
     AssistantSaid,
     CallAsked,
@@ -16,21 +15,10 @@ from mainspring.events import (
     CallStarted,
     NoteAdded,
     Recorded,
-    ShownFile,
 )
 from mainspring.journal import JournalReader
 
 _KINDS = ("AssistantSaid", "CallStarted", "CallEnded", "NoteAdded")
-
-
-class ShownText(msgspec.Struct, frozen=True, kw_only=True):
-    """A text in the history: the result of the call with this `number`, or a note that shows `files`."""
-
-    text: str
-    tool: str = ""
-    arguments: str = ""
-    number: int = 0
-    files: tuple[ShownFile, ...] = ()
 
 
 async def shown_texts(

@@ -6,6 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
+from mainspring.events import ShownFile
+
 
 def _number(text: str) -> float | int:
     value = float(text)
@@ -22,6 +24,16 @@ def canonical(arguments: str) -> str:
         return _ENCODER.encode(_DECODER.decode(arguments or "{}")).decode()
     except (msgspec.DecodeError, RecursionError, OverflowError):
         return arguments
+
+
+class ShownText(msgspec.Struct, frozen=True, kw_only=True):
+    """A text in the history: the result of the call with this `number`, or a note that shows `files`."""
+
+    text: str
+    tool: str = ""
+    arguments: str = ""
+    number: int = 0
+    files: tuple[ShownFile, ...] = ()
 
 
 class Touched(msgspec.Struct, frozen=True):

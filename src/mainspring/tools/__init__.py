@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from mainspring.approvals import Effect
+from mainspring.context.values import ShownText
 from mainspring.events import Blob, CallEnded, Event, Media
 from mainspring.folds.processes import Handles
 from mainspring.sandbox import Sandbox
 from mainspring.sandbox.files import Content, Files, Version
 from mainspring.waits.reach import WaitContext
-
-if TYPE_CHECKING:
-    from mainspring.context.shown import ShownText
 
 MAX_TEXT = 64_000
 """Characters that the model is sent of one call at most."""

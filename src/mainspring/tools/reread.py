@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mainspring.context.shown import ShownText
+from mainspring.context.values import ShownText
 from mainspring.errors import PathRefused
 from mainspring.events.decoding import DECODE_ERRORS
 from mainspring.patterns import lazy_pattern

@@ -30,7 +30,8 @@ from mainspring.approvals.permit import (
     permit_unasked,
 )
 from mainspring.context.history import ended_calls, recall
-from mainspring.context.shown import ShownText, shown_texts
+from mainspring.context.shown import shown_texts
+from mainspring.context.values import ShownText
 from mainspring.errors import PathRefused
 from mainspring.events import (
     AssistantSaid,
