@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from mainspring.catalog.sqlite import SqliteSessions
 from mainspring.events import (
     AlternativeTried,
     AttemptEnded,
+    CallEnded,
     ChangesChecked,
     FilesChanged,
     NoteAdded,
@@ -60,7 +62,8 @@ class TwoMinded:
         self.nearly = NEARLY if nearly is None else nearly
         self.asked: list[dict[str, Any]] = []
         self.answer: Callable[[str], str] = self.ended
-        self.refused = ""
+        self.refused = self.refusal = ""
+        self.tokens: tuple[str, ...] = TOKENS
         self.url = ""
 
     @property
@@ -78,8 +81,8 @@ class TwoMinded:
             return said(self.answer(last))
         if "Say in one short sentence" in last:
             return said("I changed the slice.")
-        text = "".join(TOKENS)
-        told = [self.told(index, token) for index, token in enumerate(TOKENS)]
+        text = "".join(self.tokens)
+        told = [self.told(index, token) for index, token in enumerate(self.tokens)]
         return said(text) | ({"logprobs": {"content": told}} if "logprobs" in request else {})
 
     def told(self, index: int, token: str) -> dict[str, Any]:
@@ -113,7 +116,7 @@ def served(model: TwoMinded) -> Iterator[TwoMinded]:
             request = json.loads(self.rfile.read(int(self.headers["content-length"])))
             if model.refused and model.refused in request:
                 message = f"Unsupported parameter: '{model.refused}' is not supported with this model."
-                self.answer(400, {"error": {"message": message, "param": model.refused}})
+                self.answer(400, {"error": {"message": model.refusal or message}})
                 return
             model.asked.append(request)
             usage = {"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 55}
@@ -230,7 +233,7 @@ def test_the_model_is_asked_no_more_than_how_a_line_goes_on_and_that_is_paid_for
     with served(TwoMinded()) as model:
         world.run(model)
     first, *asked = [each for each in model.asked if "Say in one" not in each["messages"][-1]["content"]]
-    assert (first["logprobs"], first["top_logprobs"]) == (True, 8)
+    assert (first["logprobs"], first["top_logprobs"]) == (True, 5)
     assert len(asked) == 3
     for each in asked:
         assert each["messages"][:-1] == first["messages"]  # so that a server has all of it but the end
@@ -307,6 +310,109 @@ def test_a_comment_behind_a_line_is_no_beginning_anew_and_nothing_to_test(tmp_pa
         assert world.run(model).ending == "done"
     assert [each.number for each in world.events(AlternativeTried)] == [2]
     assert world.calc == MENDED
+
+
+def test_what_could_not_be_written_is_not_written_either(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    whole = FAULTY + "\n\ndef first(items):\n    return items[0]\n"
+    (world.work / "calc.py").write_text(whole)
+    with served(TwoMinded()) as model:
+        model.tokens = (*TOKENS[:-1], "    # ... rest of the code remains unchanged\n", "```")
+        assert world.run(model).ending == "failed"
+    assert "nothing was written" in world.events(CallEnded)[0].output
+    assert world.calc == whole
+    assert model.begun == []
+
+
+def test_what_somebody_saves_meanwhile_stays(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with served(TwoMinded()) as model:
+
+        def saved(begun: str) -> str:
+            if begun.endswith("[:"):
+                (world.work / "calc.py").write_text("# mine\n")
+            return model.ended(begun)
+
+        model.answer = saved
+        world.run(model)
+        assert len(model.begun) == 2
+    assert world.calc == "# mine\n"
+
+
+def test_the_other_files_of_a_reply_are_as_they_were_while_a_line_is_tried(tmp_path: Path) -> None:
+    world = World(
+        tmp_path, "from calc import last\nfrom util import K\n\nassert last([1, 2], K) == [2] and K == 1\n"
+    )
+    (world.work / "calc.py").write_text(MENDED)
+    (world.work / "util.py").write_text("K = 2\n")
+    with served(TwoMinded({4: {"[:": 0.4}, 9: {" 1": 0.1}})) as model:
+        mended = (*TOKENS[:4], "[", "-count", ":]\n", "```\n")
+        model.tokens = (*mended, "### util.py\n```python\nK =", " 2", "\n", "```")
+        model.answer = lambda begun: "count]" if begun.endswith("[:") else ""
+        assert world.run(model).ending == "done"
+    assert [(each.path, each.new.strip()) for each in world.events(AlternativeTried)] == [
+        ("calc.py", "return items[:count]"),
+        ("util.py", "K = 1"),
+    ]
+    assert world.calc == MENDED
+    assert (world.work / "util.py").read_text() == "K = 1\n"
+
+
+def test_a_line_with_which_tests_cannot_begin_has_failed_them(tmp_path: Path) -> None:
+    world = World(
+        tmp_path, "import sys\nfrom calc import last\n\nsys.exit(0 if last([1, 2, 3], 2) == [2, 3] else 1)\n"
+    )
+    with served(TwoMinded({3: {" exit": 0.2}, 4: {"[-": 0.1}})) as model:
+        model.answer = lambda begun: "(127)" if begun.endswith(" exit") else model.ended(begun)
+        assert world.run(model).ending == "done"
+    assert [each.outcome for each in world.events(SuiteEnded)][-2:] == ["failed", "passed"]
+
+
+def test_a_server_that_tells_of_fewer_tokens_is_asked_without(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with served(TwoMinded()) as model:
+        model.refused, model.refusal = (
+            "top_logprobs",
+            "Requested sample logprobs of 5, which is greater than max allowed: 1",
+        )
+        assert world.run(model).ending == "failed"
+    assert len(world.events(AttemptEnded)) == 3
+    assert not any("logprobs" in each for each in model.asked)
+
+
+def test_a_test_is_not_bent_until_it_passes(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with served(TwoMinded({1: {" 3": 0.1}})) as model:
+        model.tokens = (
+            "### test_calc.py\n```python\nfrom calc import last\n\nassert last([1, 2], 1) ==",
+            " [2]",
+            "\n",
+            "```",
+        )
+        mainspring.run("Mend test_calc.py.", world.work, **world.options(model))
+    assert model.begun == []
+
+
+def test_a_stopped_search_leaves_what_the_model_wrote(tmp_path: Path) -> None:
+    world, second, may_end = World(tmp_path), threading.Event(), threading.Event()
+    with served(TwoMinded()) as model:
+
+        def slow(begun: str) -> str:
+            if begun.endswith("[:"):
+                second.set()
+                may_end.wait()
+            return model.ended(begun)
+
+        model.answer = slow
+        running = Popen(
+            world.command("run", "--mode", "auto", "--model", model.name, TASK), env=world.environment
+        )
+        second.wait()
+        running.send_signal(signal.SIGTERM)
+        running.wait()
+        may_end.set()
+    assert [each.number for each in world.events(AlternativeTried)] == [1]
+    assert world.calc == FAULTY
 
 
 def test_it_can_be_turned_off(tmp_path: Path) -> None:

@@ -130,10 +130,12 @@ class Writer:
             return False
         if not self._turn.acquire(blocking=False):
             return False
+        owed = len(self._owed)
         try:
+            self._owed.extend(item.numbered)  # these are kept, whatever comes
             if not self._begin_now():
+                del self._owed[owed:]
                 return False
-            self._owed.extend(item.numbered)
             [(_, recorded, error)] = self._write_each([item])
         except BaseException:  # a signal comes to the thread of the event loop, anywhere
             self._undo()

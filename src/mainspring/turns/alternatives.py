@@ -8,6 +8,7 @@ Each is on record before it is written; whoever resumes goes on with the next on
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -18,12 +19,14 @@ from mainspring.events import (
     Alternative,
     AlternativeTried,
     AssistantSaid,
+    CallEnded,
     NoteAdded,
     SuiteEnded,
 )
 from mainspring.folds.ledger import Refusal
 from mainspring.models import Request
 from mainspring.models.drafts import WRITE, is_page, start_of
+from mainspring.sandbox.files import Version
 from mainspring.tools.write import WriteArguments
 from mainspring.turns.model_request import ask, first_message
 from mainspring.turns.runtime import Runtime
@@ -31,6 +34,7 @@ from mainspring.turns.small import CLOSING, as_asked
 from mainspring.turns.spend import reserve, settle
 from mainspring.turns.stuck import place_of
 from mainspring.turns.suite import is_unasked, may_run, run_suite
+from mainspring.workspace.affected import is_test
 
 SOURCE = "alternative"
 """What such a request is reserved for, and who changes files."""
@@ -39,6 +43,8 @@ _MOST_TESTS_S = 60.0
 _ENDS = ("\n",)
 _FRESH = ("###", "```")
 _COMMENTS = ("#", "//")
+_LONGEST = 400
+"""Characters of a line."""
 """How a reply begins of a server that does not go on from a beginning."""
 
 
@@ -53,10 +59,9 @@ class _Search(msgspec.Struct, frozen=True):
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A line in a file, as it is and as it may be; `until` is where the old one ends."""
+    """A line in a file, by its number from 0, as it is and as it may be."""
 
-    start: int
-    until: int
+    at: int
     old: str
     new: str
 
@@ -64,37 +69,57 @@ class _Line(msgspec.Struct, frozen=True):
     def is_idle(self) -> bool:
         """Whether it is no other line, or another comment alone."""
         more = self.new.removeprefix(self.old.rstrip())
-        return not self.new.strip() or (more != self.new and more.lstrip().startswith(_COMMENTS))
+        is_comment = more != self.new and more.lstrip().startswith(_COMMENTS)
+        return not self.new.strip() or is_comment or max(len(self.old), len(self.new)) > _LONGEST
 
 
 async def try_alternatives(runtime: Runtime) -> bool:
     """Whether the tests pass with one of them, and the turn goes on. Else the files are as the model wrote
-    them."""
+    them, but for what somebody else wrote meanwhile."""
     search = await _search(runtime)
-    if search is None:
+    written = await _written(runtime, search) if search else None
+    if search is None or written is None:
         return False
-    tried = await _tried(runtime)
-    contents, took_s = {content for _, content in search.files}, 0.0
+    is_found = False
+    try:
+        is_found = await _is_found(runtime, search, written)
+    finally:
+        if not is_found:  # also when the turn is stopped
+            await written.put(dict(search.files))
+    return is_found
+
+
+async def _is_found(runtime: Runtime, search: _Search, written: _Written) -> bool:
+    files, tried, took_s = dict(search.files), await _tried(runtime), 0.0
+    contents = {*files.values()}
+    after = max((each.number for each in tried), default=0)
     for number, each in enumerate(search.said.alternatives, 1):
         path, content = search.files[each.call]
-        if number <= tried or not is_source(path):
+        if number <= after or not is_source(path) or is_test(path):
             continue
-        line = await _line(runtime, search, number, each)
-        if line is None or took_s > _MOST_TESTS_S:
+        if took_s > _MOST_TESTS_S or (line := await _line(runtime, search, number, each)) is None:
             break
         for is_added in (False, True) if _begins_line(content, each) else (False,):
-            text = _with(content, line, is_added=is_added)
+            text = _with(content, line.at, line.new, is_added=is_added)
             if line.is_idle or text in contents:
                 continue
             contents.add(text)
-            ran = await _tested(runtime, search, number, line, text, is_added=is_added)
-            if ran is None:
+            event = AlternativeTried(
+                step=search.said.step,
+                number=number,
+                path=path,
+                line=line.at + 1,
+                old=line.old,
+                new=line.new,
+                is_added=is_added,
+            )
+            await runtime.record(event)
+            if not await written.put(files | {path: text}):
                 return False
-            if ran.outcome == "passed":
-                return True
+            ran = await _tested(runtime, search, event)
+            if ran is None or ran.outcome == "passed":
+                return ran is not None
             took_s += ran.duration_s
-    for path, content in search.files:
-        await _put(runtime, path, content)
     return False
 
 
@@ -102,21 +127,20 @@ async def _search(runtime: Runtime) -> _Search | None:
     said, place = runtime.state.last_reply, await place_of(runtime)
     if place is None or not place.checks or not said.alternatives or runtime.hooks:
         return None
-    files = _files(said)
-    command = " && ".join(place.checks)
-    paths = {path for path, _ in files}
-    if not files or not await may_run(runtime, command):
+    files, command = _files(said), " && ".join(place.checks)
+    if not files or not await _are_done(runtime, said) or not await may_run(runtime, command):
         return None
-    if not all([await is_unasked(runtime, WRITE, path=path, content="") for path in paths]):
+    if not all([await is_unasked(runtime, WRITE, path=path, content="") for path, _ in files]):
         return None
     messages = await runtime.history.messages(runtime.recorder.get_blob)
     page = max((at for at, message in enumerate(messages) if is_page(message)), default=None)
     timeout_s = runtime.workbench.work.test_timeout_s
     if page is None:
         return None
-    ran = await run_suite(runtime, command, "task", timeout_s=timeout_s)
-    if ran is None or ran.ended.outcome != "failed":
-        return None
+    if not await _tried(runtime):
+        ran = await run_suite(runtime, command, "task", timeout_s=timeout_s)
+        if ran is None or ran.ended.outcome != "failed":
+            return None
     state, model = runtime.state, runtime.models.current
     context = first_message(model, state.prompt.context)
     asked = await as_asked(
@@ -135,31 +159,103 @@ async def _search(runtime: Runtime) -> _Search | None:
 
 def _files(said: AssistantSaid) -> tuple[tuple[str, str], ...]:
     """The files of a reply; none where it did anything else, or where a secret stands in one."""
-    found: list[tuple[str, str]] = []
+    found: dict[str, str] = {}
     for call in said.calls:
         if call.name != WRITE or "__secret_" in call.arguments:
             return ()
         arguments = msgspec.json.decode(call.arguments, type=WriteArguments)
-        found.append((arguments.path, arguments.content))
-    return tuple(found)
+        found[arguments.path] = arguments.content
+    return tuple(found.items()) if len(found) == len(said.calls) else ()
 
 
-async def _tried(runtime: Runtime) -> int:
-    """How many alternatives of the last reply are on record."""
+async def _are_done(runtime: Runtime, said: AssistantSaid) -> bool:
+    """Whether every file of a reply was written, or was so already."""
+    ended = await runtime.journal.read(after=await _said_seq(runtime), kinds=("CallEnded",))
+    done = {
+        item.event.call for item in ended if isinstance(item.event, CallEnded) and not item.event.is_error
+    }
+    return all(call.call in done for call in said.calls)
+
+
+async def _said_seq(runtime: Runtime) -> int:
     said = await runtime.journal.last("AssistantSaid")
-    read = await runtime.journal.read(after=said.seq if said else 0, kinds=("AlternativeTried",))
-    return max((each.event.number for each in read if isinstance(each.event, AlternativeTried)), default=0)
+    return said.seq if said else 0
+
+
+async def _tried(runtime: Runtime) -> list[AlternativeTried]:
+    """Those of the last reply that are on record."""
+    read = await runtime.journal.read(after=await _said_seq(runtime), kinds=("AlternativeTried",))
+    return [item.event for item in read if isinstance(item.event, AlternativeTried)]
+
+
+class _Written:
+    """The files of a reply on the disk, where nobody else changed them."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._known: dict[str, tuple[str, Version]] = {}
+
+    def look(self, path: str, texts: Collection[str]) -> bool:
+        """Whether a file holds one of these texts."""
+        try:
+            found = self._runtime.workbench.files.read(path)
+        except (OSError, PathRefused):
+            return False
+        text = next((each for each in texts if _bytes(each) == found.data), None)
+        if text is not None:
+            self._known[path] = (text, found.version)
+        return text is not None
+
+    async def put(self, files: Mapping[str, str]) -> bool:
+        """Writes what is not so already; whether that was possible. A file that somebody else changed stays
+        as it is."""
+        changed = {path: text for path, text in files.items() if self._known[path][0] != text}
+        if not changed:
+            return True
+        machine, call = self._runtime.workbench.time_machine, f"{SOURCE}:{self._runtime.last_seq}"
+        await machine.begin(call)
+        try:
+            return all([await asyncio.to_thread(self._write, path, text) for path, text in changed.items()])
+        finally:
+            if seen := await machine.end([call], self._runtime.recorder.put_blobs):
+                await self._runtime.record(seen, is_durable=False)
+
+    def _write(self, path: str, text: str) -> bool:
+        files = self._runtime.workbench.files
+        try:
+            version = files.write(path, _bytes(text), unchanged_since=self._known[path][1])
+        except (OSError, PathRefused):
+            return False
+        self._runtime.workbench.toolbox.seen.add(files.resolve(path), version)
+        self._known[path] = (text, version)
+        return True
+
+
+async def _written(runtime: Runtime, search: _Search) -> _Written | None:
+    """The files as the reply or one of its alternatives left them; None when they hold anything else."""
+    written, tried = _Written(runtime), await _tried(runtime)
+    for path, content in search.files:
+        texts = {content} | {
+            _with(content, each.line - 1, each.new, is_added=each.is_added)
+            for each in tried
+            if each.path == path
+        }
+        if not await asyncio.to_thread(written.look, path, texts):
+            return None
+    return written
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", errors="surrogatepass")
 
 
 async def _line(runtime: Runtime, search: _Search, number: int, alternative: Alternative) -> _Line | None:
     """The line as the model goes on with an alternative; None when it cannot be asked, or does not go on. A
     line that did not come to its end is an empty one."""
     _, content = search.files[alternative.call]
-    until = content.find("\n", alternative.at)
-    until = len(content) if until < 0 else until
     start = content.rfind("\n", 0, alternative.at) + 1
     begun = content[start : alternative.at] + alternative.text
-    line = _Line(start, until, content[start:until], begun.partition("\n")[0])
+    line = _Line(content.count("\n", 0, start), content[start:].partition("\n")[0], begun.partition("\n")[0])
     if "\n" in begun:
         return line
     request = msgspec.structs.replace(
@@ -194,47 +290,16 @@ def _begins_line(content: str, alternative: Alternative) -> bool:
     return not before.strip()
 
 
-def _with(content: str, line: _Line, *, is_added: bool) -> str:
-    rest = f"\n{content[line.start :]}" if is_added else content[line.until :]
-    return content[: line.start] + line.new + rest
+def _with(content: str, at: int, new: str, *, is_added: bool) -> str:
+    lines = content.split("\n")
+    return "\n".join([*lines[:at], new, *lines[at if is_added else at + 1 :]])
 
 
-async def _tested(
-    runtime: Runtime, search: _Search, number: int, line: _Line, text: str, *, is_added: bool
-) -> SuiteEnded | None:
-    """What the tests say to a file with that line; None when it cannot be written, or they cannot run."""
-    path, content = search.files[search.said.alternatives[number - 1].call]
-    tried = AlternativeTried(
-        step=search.said.step,
-        number=number,
-        path=path,
-        line=content.count("\n", 0, line.start) + 1,
-        old=line.old,
-        new=line.new,
-        is_added=is_added,
-    )
-    await runtime.record(tried)
-    if not await _put(runtime, path, text):
-        return None
+async def _tested(runtime: Runtime, search: _Search, tried: AlternativeTried) -> SuiteEnded | None:
+    """What the tests say to a line; None when they cannot run."""
     timeout_s = runtime.workbench.work.test_timeout_s
     ran = await run_suite(runtime, search.command, "change", timeout_s=timeout_s)
     if ran is not None and ran.ended.outcome == "passed":
-        told = f"Line {tried.line} of {path} is now `{line.new.strip()}`. All tests pass. {CLOSING}"
+        told = f"Line {tried.line} of {tried.path} is now `{tried.new.strip()}`. All tests pass. {CLOSING}"
         await runtime.record(NoteAdded(text=told, source=TESTS_SOURCE))
     return ran.ended if ran else None
-
-
-async def _put(runtime: Runtime, path: str, text: str) -> bool:
-    """Writes a file that the model wrote in this turn; whether that was possible."""
-    machine, files = runtime.workbench.time_machine, runtime.workbench.files
-    call = f"{SOURCE}:{runtime.last_seq}"
-    await machine.begin(call)
-    try:
-        version = await asyncio.to_thread(files.write, path, text.encode("utf-8", errors="surrogatepass"))
-        runtime.workbench.toolbox.seen.add(files.resolve(path), version)
-    except (OSError, PathRefused):
-        return False
-    finally:
-        if changed := await machine.end([call], runtime.recorder.put_blobs):
-            await runtime.record(changed, is_durable=False)
-    return True

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import msgspec
+
 from mainspring.errors import BadRequest, ContextOverflow, MediaRefused, ModelError
 from mainspring.events import AssistantSaid, CallStarted, NoteAdded
 from mainspring.folds.ledger import STEP, Refusal
@@ -119,7 +121,7 @@ async def _step(runtime: Runtime) -> End | None:
         heard_seq=heard_seq,
         alternatives=finished.alternatives,
     )
-    said = runtime.recorder.hidden(said)
+    said = _hidden(runtime, said)
     starts: list[CallStarted] = []
     try:
         starts = await started_with(runtime, said)
@@ -127,6 +129,12 @@ async def _step(runtime: Runtime) -> End | None:
         noted = told_dropped(finished.dropped)
         await settle(runtime, reservation, finished.usage, said, *noted, *starts, speed=finished.speed)
     return None
+
+
+def _hidden(runtime: Runtime, said: AssistantSaid) -> AssistantSaid:
+    """A reply without secrets: one that was hidden stands in pieces in what was nearly said."""
+    hidden = runtime.recorder.hidden(said)
+    return hidden if hidden.parts == said.parts else msgspec.structs.replace(hidden, alternatives=())
 
 
 async def _answered(runtime: Runtime) -> End | None:

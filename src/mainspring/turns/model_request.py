@@ -79,7 +79,8 @@ def _readied(runtime: Runtime) -> AbstractContextManager[None]:
 
 
 async def _receive(asked: _Exchange, reply: ReplyBuilder, shown: RedactedDeltas) -> ReplyFinished:
-    runtime, most = asked.runtime, most_characters(asked.request.max_output_tokens)
+    runtime, request = asked.runtime, asked.request
+    most = most_characters(request.max_output_tokens) + len(request.start)
     async with aclosing(asked.model.stream(asked.request)) as items:
         async for item in items:
             match item:

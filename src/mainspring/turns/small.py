@@ -39,7 +39,7 @@ from mainspring.turns.stuck import hotter, place_of
 from mainspring.workspace.affected import is_test
 
 CLOSING = "Say in one short sentence what you changed."
-_ALTERNATIVES = 8
+_ALTERNATIVES = 5
 """Tokens of each place of a reply with files that a server is asked to tell of, where tests can decide."""
 _RESULT_TEXT = 6_000
 _MAX_TASK = 8_000

@@ -287,7 +287,7 @@ def _ended(
         outcome = "failed"  # they came to an end before the change
     elif finished.stopped.startswith(TIMED_OUT):
         outcome = "slow"
-    elif is_unusable or is_empty:
+    elif (is_unusable or is_empty) and usual_s is None:
         outcome = "unusable"
     return SuiteEnded(
         command=command,

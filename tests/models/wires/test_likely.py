@@ -18,8 +18,8 @@ def told(*tokens: tuple[str, dict[str, float | None]]) -> msgspec.Raw:
 
 def test_the_likeliest_comes_first_with_its_place_in_the_text() -> None:
     likely = Likely()
-    likely.add(told(("ab", {"ab": -0.1, "x": -3.0}), ("c", {"d": -1.0, "e": None, "f": -9.0})))
-    likely.add(told(("é", {"y": -2.0})))
+    likely.add(told(("ab", {"ab": -0.1, "x": -3.0}), ("c", {"d": -1.0, "e": None, "f": -9.0})), 0)
+    likely.add(told(("é", {"y": -2.0})), 3)
     assert [(each.at, each.text, each.instead) for each in likely.alternatives()] == [
         (2, "d", "c"),
         (3, "y", "é"),
@@ -42,5 +42,5 @@ def test_the_likeliest_comes_first_with_its_place_in_the_text() -> None:
 )
 def test_a_form_that_is_not_known_says_nothing(form: bytes) -> None:
     likely = Likely()
-    likely.add(msgspec.Raw(form))
+    likely.add(msgspec.Raw(form), 0)
     assert likely.alternatives() == ()

@@ -38,6 +38,7 @@ from mainspring.models.wires.messages import ENCODER, attached_text, data_url, o
 from mainspring.models.wires.wire import Options, Wire
 
 WIRE = "chat"
+_TELLING = frozenset({"logprobs", "top_logprobs"})
 _LIKELY = "mainspring.models.wires.likely"  # loaded when a server tells of other tokens
 _DETAILS = "reasoning_details"
 _NEW_LIMIT = "max_completion_tokens"
@@ -151,12 +152,16 @@ class ChatModel(Wire):
         return with_cache_mark(encoded) if self._is_marked() else encoded
 
     def heal(self, error: ModelError) -> bool:
-        """A server that refuses a request for no known reason is asked once more without marks, and without a
-        schema that it may do without."""
+        """A server that refuses a request for no known reason is asked once more without what it may do
+        without: other tokens, marks, a schema."""
         is_healed = super().heal(error)
         if is_healed or not isinstance(error, BadRequest) or error.cause:
             return is_healed
         sent = self._opening[0] if self._opening else None
+        if sent and sent.alternatives and not self._lacks.issuperset(_TELLING):
+            self._lacks |= _TELLING
+            self._opening = None
+            return True
         if not self._is_marked() and not (sent and sent.schema is not None and sent.is_schema_told):
             return False
         self._lacks.add(CACHE_MARK if self._is_marked() else self.schema_field)
@@ -309,6 +314,7 @@ class _Reader:
         self._usage = Usage()
         self._timings: _Timings | None = None
         self._likely: Any = None
+        self._characters = 0
         self._has_refused = False
         self.is_done = False
 
@@ -325,7 +331,7 @@ class _Reader:
             delta = choice.delta or choice.message
             if choice.logprobs:
                 self._likely = self._likely or import_module(_LIKELY).Likely()
-                self._likely.add(choice.logprobs)
+                self._likely.add(choice.logprobs, self._characters)
             if delta is not None:
                 self._add(delta, items)
             if choice.finish_reason:
@@ -363,6 +369,7 @@ class _Reader:
         content = delta.content
         if content:
             if isinstance(content, str):
+                self._characters += len(content)
                 items.append(TextDelta(text=content))
             else:
                 items.extend(_from_pieces(content))

@@ -35,9 +35,9 @@ class Likely:
 
     def __init__(self) -> None:
         self._found: list[Alternative] = []
-        self._at = 0
 
-    def add(self, told: msgspec.Raw) -> None:
+    def add(self, told: msgspec.Raw, at: int) -> None:
+        """Tokens that begin behind so many characters of the text."""
         try:
             tokens = msgspec.json.decode(told, type=_Told | None)
         except DECODE_ERRORS:
@@ -47,10 +47,10 @@ class Likely:
                 share = math.exp(min(other.logprob, 0.0)) if other.logprob is not None else 0.0
                 if other.token != token.token and share >= _LEAST:
                     alternative = Alternative(
-                        at=self._at, text=other.token, instead=token.token, probability=round(share, 4)
+                        at=at, text=other.token, instead=token.token, probability=round(share, 4)
                     )
                     self._found.append(alternative)
-            self._at += len(token.token)
+            at += len(token.token)
 
     def alternatives(self) -> tuple[Alternative, ...]:
         """The likeliest first."""
