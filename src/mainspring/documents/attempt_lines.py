@@ -29,7 +29,7 @@ def _sampling_chosen(event: SamplingChosen) -> str:
 
 def _alternative_tried(event: AlternativeTried) -> str:
     where = "before" if event.is_added else "in place of"
-    return f"· {event.path}:{event.line}: `{event.new.strip()}` {where} `{event.old.strip()}`"
+    return f"· trying {event.path}:{event.line}: `{event.new.strip()}` {where} `{event.old.strip()}`"
 
 
 def _attempts_started(event: AttemptsStarted) -> str:
