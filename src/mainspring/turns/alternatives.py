@@ -8,7 +8,7 @@ Each is on record before it is written; whoever resumes goes on with the next on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -42,17 +42,19 @@ _LINE_TOKENS = 80
 _MOST_TESTS_S = 60.0
 _ENDS = ("\n",)
 _FRESH = ("###", "```")
+"""How a reply begins of a server that does not go on from a beginning."""
 _COMMENTS = ("#", "//")
 _LONGEST = 400
 """Characters of a line."""
-"""How a reply begins of a server that does not go on from a beginning."""
 
 
 class _Search(msgspec.Struct, frozen=True):
-    """A reply whose files fail the tests, what it wrote, and the request that it was the answer to."""
+    """A reply whose files fail the tests, what it wrote, what was `tried` in its place before, and the
+    request that it was the answer to."""
 
     said: AssistantSaid
     files: tuple[tuple[str, str], ...]
+    tried: Sequence[AlternativeTried]
     request: Request
     input_tokens: int
     command: str
@@ -90,9 +92,9 @@ async def try_alternatives(runtime: Runtime) -> bool:
 
 
 async def _is_found(runtime: Runtime, search: _Search, written: _Written) -> bool:
-    files, tried, took_s = dict(search.files), await _tried(runtime), 0.0
+    files, took_s = dict(search.files), 0.0
     contents = {*files.values()}
-    after = max((each.number for each in tried), default=0)
+    after = max((each.number for each in search.tried), default=0)
     for number, each in enumerate(search.said.alternatives, 1):
         path, content = search.files[each.call]
         if number <= after or not is_source(path) or is_test(path):
@@ -137,7 +139,8 @@ async def _search(runtime: Runtime) -> _Search | None:
     timeout_s = runtime.workbench.work.test_timeout_s
     if page is None:
         return None
-    if not await _tried(runtime):
+    tried = await _tried(runtime)
+    if not tried:
         ran = await run_suite(runtime, command, "task", timeout_s=timeout_s)
         if ran is None or ran.ended.outcome != "failed":
             return None
@@ -154,7 +157,7 @@ async def _search(runtime: Runtime) -> _Search | None:
     )
     size = sum(map(len, request.messages)) + len(request.system)
     tokens = int(size / runtime.history.bytes_per_token)
-    return _Search(said=said, files=files, request=request, input_tokens=tokens, command=command)
+    return _Search(said=said, files=files, tried=tried, request=request, input_tokens=tokens, command=command)
 
 
 def _files(said: AssistantSaid) -> tuple[tuple[str, str], ...]:
@@ -233,11 +236,11 @@ class _Written:
 
 async def _written(runtime: Runtime, search: _Search) -> _Written | None:
     """The files as the reply or one of its alternatives left them; None when they hold anything else."""
-    written, tried = _Written(runtime), await _tried(runtime)
+    written = _Written(runtime)
     for path, content in search.files:
         texts = {content} | {
             _with(content, each.line - 1, each.new, is_added=each.is_added)
-            for each in tried
+            for each in search.tried
             if each.path == path
         }
         if not await asyncio.to_thread(written.look, path, texts):
